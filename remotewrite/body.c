@@ -337,7 +337,7 @@ int body_unpack(struct str block, struct buf *into)
         return -EBADMSG;
     if (n > BODY_MAX)
         return -EFBIG;
-    r = buf_room(into, n, &room);
+    r = buf_reserve(into, n, &room);
     if (r < 0)
         return r;
     if (snappy_uncompress(block.p, block.n, room, &n) != SNAPPY_OK)
@@ -530,7 +530,7 @@ static int v2_add_series(struct v2_message *m, struct str rest)
     p = v2_put_metadata(v2_put_sample(p, m, family, sample, at), m, family);
     refs_n = (size_t)(end - refs);
     n = 1 + varint_size(refs_n) + refs_n + (size_t)(p - more);
-    if (buf_room(&m->series, 1 + VARINT_MAX + n, &to) < 0)
+    if (buf_reserve(&m->series, 1 + VARINT_MAX + n, &to) < 0)
         return -EFBIG;
     end = put_tag(put_tag(to, V2_TIMESERIES, n), 1, refs_n);
     end = mempcpy(mempcpy(end, refs, refs_n), more, (size_t)(p - more));
@@ -565,7 +565,7 @@ static int put_compressed(struct str message, bool zstd, struct buf *into)
 {
     size_t n = zstd ? ZSTD_compressBound(message.n) : snappy_max_compressed_length(message.n);
     char *room;
-    int r = buf_room(into, n, &room);
+    int r = buf_reserve(into, n, &room);
 
     if (r < 0)
         return r;
@@ -612,7 +612,7 @@ static int put_family(const struct family *f, struct buf *message)
     m.help = (char *)(uintptr_t)f->help;
     rq.metadata = &place;
     rq.n_metadata = 1;
-    if (buf_room(message, rw__v1__write_request__get_packed_size(&rq), &room) < 0)
+    if (buf_reserve(message, rw__v1__write_request__get_packed_size(&rq), &room) < 0)
         return -EFBIG;
     message->n += rw__v1__write_request__pack(&rq, (uint8_t *)room);
     return 0;

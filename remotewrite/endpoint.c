@@ -411,7 +411,7 @@ static void thread_flush(struct endpoint *e, int64_t flush_ms)
     e->stopping = true;
     e->flush_ends = ends;
     loop_timer_set(e->loop, &e->flush, ends);
-    sender_hurry(e->sender, flush_ms);
+    sender_begin_flush(e->sender, flush_ms);
 }
 
 static void thread_on_wake(struct post *p)

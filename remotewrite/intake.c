@@ -23,7 +23,7 @@ struct intake_lane {
     struct batch *taken;    /* not queued yet */
     int64_t taken_ms;       /* the timestamp that it gets */
     struct active_set active;
-    bool lives;          /* its series are those of a scorer that runs, or have ended */
+    bool is_settled;     /* its series are those of a scorer that runs, or have ended */
     mono_ms grace_until; /* 0: not begun */
     size_t invalid;      /* series of the set that are dropped */
     bool is_idle;        /* for intake_forget() */
@@ -158,7 +158,7 @@ static void lane_load(void *arg, struct str name, struct frames *frames)
 {
     struct intake_lane *l = lane_make(arg, name);
 
-    if (l->lives || l->set)
+    if (l->is_settled || l->set)
         return;
     frames_done(&l->frames);
     l->frames = *frames;
@@ -379,7 +379,7 @@ static void lane_set_series(struct intake *in, struct intake_lane *l, struct ser
     l->frames = frames;
     (void)series_set_unref(l->set);
     l->set = series_set_ref(set);
-    l->active.is_unsaved = l->lives = true;
+    l->active.is_unsaved = l->is_settled = true;
 }
 
 static void lane_take(struct intake *in, struct intake_lane *l, struct batch *b, int64_t at_ms)
@@ -447,7 +447,7 @@ static void lane_end(struct intake *in, struct intake_lane *l, int64_t at_ms)
     lane_end_missing(in, l, NULL, NULL, queue_next_ms(in->queue, l->name, at_ms));
     frames_done(&l->frames);
     l->set = series_set_unref(l->set);
-    l->active.is_unsaved = l->lives = true;
+    l->active.is_unsaved = l->is_settled = true;
 }
 
 void intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms)
@@ -462,7 +462,7 @@ void intake_resume(struct intake *in)
 {
     for (struct intake_lane *l = in->lanes; l; l = l->next)
         if (l->set) {
-            l->lives = false;
+            l->is_settled = false;
             l->grace_until = (mono_ms){0};
         }
 }
@@ -470,7 +470,7 @@ void intake_resume(struct intake *in)
 void intake_grace(struct intake *in, mono_ms now, int64_t at_ms)
 {
     for (struct intake_lane *l = in->lanes; l; l = l->next) {
-        if (l->lives || l->frames.n == 0 || l->name.n == 0)
+        if (l->is_settled || l->frames.n == 0 || l->name.n == 0)
             continue;
         if (l->grace_until.ms == 0)
             l->grace_until = mono_add(now, INTAKE_GRACE_MS);
@@ -574,13 +574,13 @@ void intake_metrics(struct intake *in, const struct metrics *m, int64_t at_ms)
     labels = label_maker_end(maker);
     at_ms = queue_next_ms(in->queue, l->name, at_ms);
     was = frames_labels(&l->frames);
-    changed = !l->lives || !str_eq(buf_str(&was->bytes), buf_str(&labels->bytes));
+    changed = !l->is_settled || !str_eq(buf_str(&was->bytes), buf_str(&labels->bytes));
     if (changed)
         lane_end_missing(in, l, NULL, labels, at_ms);
     frames_done(&l->frames);
     frames_make(in, &l->frames, labels, at_ms);
     if (changed) {
-        l->active.is_unsaved = l->lives = true;
+        l->active.is_unsaved = l->is_settled = true;
         intake_commit(in);
         lane_log_dropped(in, l, labels);
     }

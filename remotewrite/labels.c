@@ -414,7 +414,7 @@ static int labels_encode(struct label_maker *m)
 
     for (size_t i = 0; i < m->n; i++)
         room += 3 * (1 + VARINT_MAX) + m->list[i].name.n + m->list[i].value.n;
-    if (buf_room(bytes, room, &p) < 0)
+    if (buf_reserve(bytes, room, &p) < 0)
         return -EFBIG;
     for (size_t i = 0; i < m->n; i++) {
         struct str name = m->list[i].name, value = m->list[i].value;

@@ -683,7 +683,7 @@ static void queue_return(struct queue *q, struct record *r)
     invariant(linked);
 }
 
-void queue_go_alone(struct queue *q)
+void queue_send_alone(struct queue *q)
 {
     struct record *r;
 
@@ -693,7 +693,7 @@ void queue_go_alone(struct queue *q)
 
 void queue_put_back(struct queue *q)
 {
-    queue_go_alone(q);
+    queue_send_alone(q);
     queue_return(q, q->picked);
 }
 

@@ -138,7 +138,7 @@ size_t queue_pick_more(struct queue *q, uint32_t samples, struct record **ret, s
 /* Makes one of these a companion of the picked record, once its payload was read. */
 void queue_take_along(struct queue *q, struct record *r);
 /* The companions do not travel after all: they wait again. */
-void queue_go_alone(struct queue *q);
+void queue_send_alone(struct queue *q);
 /* Drops a record that waits. */
 void queue_drop(struct queue *q, struct record *r, enum queue_drop why);
 /* Removes the picked record and its companions; `dropped` of their samples are counted under `why`. */

@@ -66,13 +66,13 @@ struct sender {
     size_t n_pieces;
     uint32_t rejected, accepted; /* samples of the record */
     unsigned refusals, named;
-    unsigned fruitless; /* refusals in a row */
-    struct buf body;    /* of the request, unless it is the payload itself */
-    enum rw_form form;  /* of the request in flight */
-    bool plain;         /* send the rest of this record in the simplest form */
+    unsigned consecutive_refusals; /* refusals in a row */
+    struct buf body;               /* of the request, unless it is the payload itself */
+    enum rw_form form;             /* of the request in flight */
+    bool plain;                    /* send the rest of this record in the simplest form */
     /* A 400 may have been about this form: the same samples are tried in the simplest one, RW_FORM_V1, which
      * is never in doubt. */
-    enum rw_form doubted;
+    enum rw_form suspect_form;
     mono_ms refused_until[RW_FORMS];
     bool victoria; /* the receiver has shown that it is VictoriaMetrics */
     /* What rejections have taught. */
@@ -246,7 +246,7 @@ static void sender_go_alone(struct sender *s)
 {
     s->alone_until = mono_add(loop_now(s->o.loop), SENDER_HALVE_MS);
     s->n_more = 0;
-    queue_go_alone(s->o.queue);
+    queue_send_alone(s->o.queue);
     s->samples = s->record->head.samples;
     s->last_ms = s->record->head.last_ms;
     s->payload = (struct str){s->record->payload, s->record->payload_n};
@@ -294,7 +294,7 @@ static bool search_pays(struct sender *s, struct piece p)
         s->searches_from = now;
         s->searches = 0;
     }
-    if (s->fruitless > 2 * levels + 2 || (p.from >= s->suspects && !s->halve_suspects))
+    if (s->consecutive_refusals > 2 * levels + 2 || (p.from >= s->suspects && !s->halve_suspects))
         return false;
     return s->searches++ < SEARCHES_MAX;
 }
@@ -361,7 +361,7 @@ static void sender_finish_record(struct sender *s, enum queue_drop why)
     queue_save_position(s->o.queue);
     s->record = NULL;
     s->plain = false;
-    s->doubted = RW_FORM_V1;
+    s->suspect_form = RW_FORM_V1;
     sender_forget_payload(s);
 }
 
@@ -432,7 +432,7 @@ static void sender_on_accepted(struct sender *s, const struct transport_answer *
         sender_note_sent(s);
         if (s->max_series && !mono_before(loop_now(s->o.loop), s->max_series_until))
             s->max_series = 0;
-        s->fruitless = 0;
+        s->consecutive_refusals = 0;
         sender_trust(s, p);
     }
     if (s->failing_logged)
@@ -465,13 +465,13 @@ static void sender_on_rejected(struct sender *s, const struct transport_answer *
     }
     /* A 400 to a higher form may be about the form, unless there are samples that it is known for. */
     if (a->status == 400 && s->form != RW_FORM_V1 && s->known == s->samples) {
-        s->doubted = s->form;
+        s->suspect_form = s->form;
         return;
     }
-    s->plain = s->plain || s->doubted != RW_FORM_V1 || a->status == 400;
-    s->doubted = RW_FORM_V1;
+    s->plain = s->plain || s->suspect_form != RW_FORM_V1 || a->status == 400;
+    s->suspect_form = RW_FORM_V1;
     s->refusals++;
-    s->fruitless++;
+    s->consecutive_refusals++;
     sender_note_error(s, a->text);
     if (v == VERDICT_SHRINK && n > 1 && p.from < s->suspects) {
         sender_note_too_large(s, a);
@@ -496,9 +496,9 @@ static void sender_act(struct sender *s, const struct transport_answer *a)
     s->victoria = s->victoria || a->victoria;
     switch (v) {
     case VERDICT_SENT:
-        if (s->doubted != RW_FORM_V1)
-            sender_refuse_form(s, s->doubted, "rejected in this protocol, accepted in a simpler one");
-        s->doubted = RW_FORM_V1;
+        if (s->suspect_form != RW_FORM_V1)
+            sender_refuse_form(s, s->suspect_form, "rejected in this protocol, accepted in a simpler one");
+        s->suspect_form = RW_FORM_V1;
         sender_on_accepted(s, a);
         return;
     case VERDICT_PARTIAL:
@@ -587,7 +587,7 @@ static bool sender_take_record(struct sender *s)
     if (!r)
         return false;
     s->record = r;
-    s->rejected = s->accepted = s->refusals = s->named = s->fruitless = 0;
+    s->rejected = s->accepted = s->refusals = s->named = s->consecutive_refusals = 0;
     s->n_more = 0;
     s->samples = r->head.samples;
     s->last_ms = r->head.last_ms;
@@ -616,7 +616,8 @@ static void sender_start_piece(struct sender *s)
         split_piece(s, p.from + s->max_series);
         p.to = p.from + s->max_series;
     }
-    s->form = s->plain || s->doubted != RW_FORM_V1 || p.from >= s->suspects ? RW_FORM_V1 : sender_form(s);
+    s->form =
+        s->plain || s->suspect_form != RW_FORM_V1 || p.from >= s->suspects ? RW_FORM_V1 : sender_form(s);
     if (s->form != RW_FORM_V1 || p.to - p.from < s->samples) {
         r = sender_unpack(s) ?: body_make(s->form, s->series + p.from, p.to - p.from, own, &s->body);
         body = buf_str(&s->body);
@@ -662,7 +663,7 @@ void sender_configure(struct sender *s, const struct rw_endpoint_config *c)
     sender_kick(s);
 }
 
-void sender_hurry(struct sender *s, int64_t ms)
+void sender_begin_flush(struct sender *s, int64_t ms)
 {
     mono_ms now = loop_now(s->o.loop);
 

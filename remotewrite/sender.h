@@ -48,7 +48,7 @@ void transport_init(struct transport *t, struct http *http, struct rw_endpoint_c
 enum rw_verdict {
     VERDICT_SENT,
     VERDICT_RETRY,     /* send the same bytes again later */
-    VERDICT_HALVE,     /* some of the samples are rejected: find out which */
+    VERDICT_BISECT,    /* some of the samples are rejected: find out which */
     VERDICT_SHRINK,    /* the request is too large */
     VERDICT_DROP,      /* never send again */
     VERDICT_STEP_DOWN, /* the format is not supported: send the samples in a simpler one */
@@ -105,7 +105,7 @@ void sender_kick(struct sender *s);
 void sender_tick(struct sender *s);
 /* For the flush of a stop, which lasts ms: ends a wait, but not before the receiver's Retry-After has passed,
  * and gives up at the first failure from now on. */
-void sender_hurry(struct sender *s, int64_t ms);
+void sender_begin_flush(struct sender *s, int64_t ms);
 /* True if nothing is in flight or waiting, or if a hurried sender has given up. */
 bool sender_done(const struct sender *s);
 /* Whether requests fail and are retried, or the endpoint refuses all that it gets. */

@@ -453,7 +453,7 @@ int spool_read(struct spool *s, struct spool_segment *segment, uint32_t at, size
 
     /* Where we have written it, or found it when the segment was read as a whole. */
     invariant(segment->live > 0 && at >= SEGMENT_HEAD && at + n <= segment->size);
-    if ((fd < 0 && errno == ENOENT) || buf_room(into, n, &room) < 0)
+    if ((fd < 0 && errno == ENOENT) || buf_reserve(into, n, &room) < 0)
         return -EBADMSG;
     got = fd < 0 ? -1 : pread(fd, room, n, at);
     if (got < 0) {

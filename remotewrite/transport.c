@@ -19,11 +19,11 @@ static const struct http_rule write_rules[] = {
     {200, 299, HTTP_OK, VERDICT_SENT},
     /* A redirect is a mistake in the configured URL: keep the samples until it is fixed. */
     {300, 399, HTTP_OK, VERDICT_RETRY},
-    {400, 400, HTTP_OK, VERDICT_HALVE},
+    {400, 400, HTTP_OK, VERDICT_BISECT},
     {401, 401, HTTP_AUTH, VERDICT_RETRY}, /* with another token of OAuth 2.0 */
     {413, 413, HTTP_OK, VERDICT_SHRINK},
     {415, 415, HTTP_OK, VERDICT_STEP_DOWN},
-    {422, 422, HTTP_OK, VERDICT_HALVE},
+    {422, 422, HTTP_OK, VERDICT_BISECT},
     {429, 429, HTTP_OK, VERDICT_RETRY},
     {500, 599, HTTP_OK, VERDICT_RETRY},
     {0, 0, HTTP_ANY, VERDICT_RETRY},
@@ -135,7 +135,7 @@ void transport_note_body(struct transport_answer *a, struct str body)
     text_line(a->text + n, sizeof(a->text) - (size_t)n, body);
 }
 
-static void transport_on_answer(void *arg, struct http_answer *a)
+static void transport_on_answer(void *arg, struct http_response *a)
 {
     struct transport_answer *answer = arg;
     struct transport *t = CONTAINER_OF(answer, struct transport, answer);

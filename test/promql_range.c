@@ -180,7 +180,7 @@ static void put_number(struct buf *b, uint64_t v)
 {
     char *to;
 
-    check(buf_room(b, 10, &to) == 0, "out of memory");
+    check(buf_reserve(b, 10, &to) == 0, "out of memory");
     b->n = (size_t)(put_varint(to, v) - b->p);
 }
 

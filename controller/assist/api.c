@@ -63,7 +63,7 @@ struct api_request {
     struct buf query; /* the text of a GET */
     bool forces_dry_run;
     bool has_read;
-    struct objection objection; /* to the arguments */
+    struct api_error api_error; /* to the arguments */
     /* The answer */
     struct buf body;
     int printed;       /* 0: the body is complete */
@@ -175,17 +175,17 @@ static void request_read(struct job *j)
     size_t held = atomic_load(&r->api->held_bytes), all = REQUESTS_MAX_BYTES;
     size_t room = held < all ? all - held : 0, max = size_min(room, REQUEST_MAX_BYTES), bytes = 0;
     int e = schema_read(&r->call.input, schema, r->text, r->id.n ? "arguments" : "body", max, &bytes,
-                        &r->objection);
+                        &r->api_error);
 
     r->has_read = true;
     if (e == 0) {
         r->call.input_bytes = bytes;
         (void)atomic_fetch_add(&r->api->held_bytes, bytes);
     } else if (e == -EFBIG && max < REQUEST_MAX_BYTES) {
-        (void)objection_set(&r->objection, 503,
+        (void)api_error_set(&r->api_error, 503,
                             "the requests under way leave no memory for this one; try again");
     } else if (e == -EFBIG) {
-        (void)objection_set(&r->objection, 413, "the request would take more than %d MiB of memory",
+        (void)api_error_set(&r->api_error, 413, "the request would take more than %d MiB of memory",
                             REQUEST_MAX_BYTES >> 20);
     }
 }
@@ -211,8 +211,8 @@ static void request_on_read(struct job *j)
         request_on_written(&r->writing); /* as if writing had been cancelled */
         return;
     }
-    if (r->objection.status)
-        call_refuse(&r->call, &r->objection, NULL);
+    if (r->api_error.status)
+        call_refuse(&r->call, &r->api_error, NULL);
     else
         request_call(r);
     request_return(r);
@@ -443,8 +443,8 @@ struct mcp_exchange {
     bool is_handed_over; /* to a request, which will finish the reply */
     /* Set by reading: */
     bool has_read;
-    json_t *head; /* owned: the message without arguments and other large members; NULL after an objection */
-    struct objection objection;
+    json_t *head; /* owned: the message without arguments and other large members; NULL after an error */
+    struct api_error api_error;
     bool has_id;
     struct str id;        /* as it came; empty: a notification, or unknown */
     struct str arguments; /* of a tool; empty: none */
@@ -780,11 +780,11 @@ static void mcp_read(struct job *job)
     struct mcp_exchange *m = CONTAINER_OF(job, struct mcp_exchange, reading);
     json_auto_t *schema = json_loads(mcp_head_schema, 0, NULL);
     size_t bytes;
-    int e = schema_read(&m->head, schema, m->in.body, "message", MCP_HEAD_MAX_BYTES, &bytes, &m->objection);
+    int e = schema_read(&m->head, schema, m->in.body, "message", MCP_HEAD_MAX_BYTES, &bytes, &m->api_error);
 
     m->has_read = true;
     if (e == -EFBIG)
-        (void)objection_set(&m->objection, 413, "message: takes more than %d KiB besides its arguments",
+        (void)api_error_set(&m->api_error, 413, "message: takes more than %d KiB besides its arguments",
                             MCP_HEAD_MAX_BYTES >> 10);
     else if (e == 0)
         mcp_find_texts(m);
@@ -794,9 +794,9 @@ static bool mcp_check_head(struct mcp_exchange *m)
 {
     const json_t *head = m->head;
 
-    if (m->objection.status)
-        return mcp_refuse(m, m->objection.status == 400 ? MCP_PARSE_ERROR : MCP_INVALID_REQUEST,
-                          m->objection.detail);
+    if (m->api_error.status)
+        return mcp_refuse(m, m->api_error.status == 400 ? MCP_PARSE_ERROR : MCP_INVALID_REQUEST,
+                          m->api_error.detail);
     if (json_is_array(head))
         return mcp_refuse(m, MCP_INVALID_REQUEST, "batches are not supported: send one message");
     if (!json_is_object(head))

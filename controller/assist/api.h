@@ -2,7 +2,7 @@
  * described in /openapi.json. All on the loop; answers that do not come at once are printed on a worker. */
 #pragma once
 
-#include "controller/assist/objection.h"
+#include "controller/assist/api_error.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
 #include "exporter/http/httpd.h"
@@ -57,7 +57,7 @@ void call_done(struct call *c, json_t *answer);
  * sentence for people. 503 and 504 say when to try again. */
 void call_fail(struct call *c, unsigned status, const char *field, const char *fmt, ...) PRINTF_LIKE(4, 5);
 /* The same. `more` (taken, may be NULL) has members that stand beside "detail" in the answer. */
-void call_refuse(struct call *c, const struct objection *ob, json_t *more);
+void call_refuse(struct call *c, const struct api_error *ob, json_t *more);
 
 /* ---- Lists that may have to be cut ----
  *

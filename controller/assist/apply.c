@@ -1,6 +1,6 @@
 #include "controller/assist/assist.h"
 
-#include "controller/assist/objection.h"
+#include "controller/assist/api_error.h"
 #include "controller/kube/json.h"
 #include "controller/kube/kube.h"
 #include "exporter/base/alloc.h"
@@ -42,7 +42,7 @@ struct apply {
     size_t n, next; /* next: to start */
     unsigned active;
     struct timer deadline;
-    struct objection failure; /* the first one */
+    struct api_error failure; /* the first one */
     json_t *conflicts;        /* "Kind/name" of objects without the label */
     json_t *failed;           /* of a reset: "Kind/name: why" */
 };
@@ -150,7 +150,7 @@ static void apply_end(struct apply *ap)
 {
     json_auto_t *all = apply_written(ap), *more = NULL;
     size_t written = 0, unknown = json_array_size(json_object_get(all, "unknown"));
-    struct objection ob = {0};
+    struct api_error ob = {0};
 
     loop_timer_clear(ap->o->loop, &ap->deadline);
     if (!ap->failure.status) {
@@ -162,9 +162,9 @@ static void apply_end(struct apply *ap)
     for (size_t i = 0; i < ap->n; i++)
         written += ap->steps[i].state == STEP_WRITTEN;
     if (written + unknown == 0)
-        (void)objection_set(&ob, ap->failure.status, "%.700s; nothing is changed", ap->failure.detail);
+        (void)api_error_set(&ob, ap->failure.status, "%.700s; nothing is changed", ap->failure.detail);
     else
-        (void)objection_set(&ob, ap->failure.status,
+        (void)api_error_set(&ob, ap->failure.status,
                             "%.700s; %zu of %zu writes succeeded and %zu more may have: apply again to "
                             "complete them, or POST /reset to delete what plans made",
                             ap->failure.detail, written, ap->n, unknown);
@@ -180,7 +180,7 @@ static void apply_next(struct apply *ap)
     size_t conflicts = json_array_size(ap->conflicts);
 
     if (conflicts && !ap->failure.status)
-        (void)objection_set(
+        (void)api_error_set(
             &ap->failure, 409,
             "%.120s%s already exists and was not made by a plan (it has no label " GENERATED_LABEL
             "=true): delete or rename it",
@@ -226,7 +226,7 @@ static void apply_on_step(void *arg, struct kube_answer *a)
     else if (!ok && !ap->objects)
         list_note(ap->failed, "%s/%s: %s", kind, s->name, a->why);
     else if (!ok && !ap->failure.status)
-        (void)objection_set(&ap->failure, reader_status(a->verdict), "%s", a->why);
+        (void)api_error_set(&ap->failure, reader_status(a->verdict), "%s", a->why);
     apply_pump(ap);
 }
 
@@ -273,13 +273,13 @@ static void apply_on_deadline(struct timer *t)
             s->state = ap->is_writing ? STEP_UNKNOWN : STEP_PENDING;
         }
     if (!ap->failure.status)
-        (void)objection_set(&ap->failure, 504, "the hub's API server did not answer in time");
+        (void)api_error_set(&ap->failure, 504, "the hub's API server did not answer in time");
     apply_end(ap);
 }
 
 /* ---- The beginning ---- */
 
-static void apply_on_read(void *arg, struct snapshot *s, const struct objection *failure)
+static void apply_on_read(void *arg, struct snapshot *s, const struct api_error *failure)
 {
     struct apply *ap = arg;
     json_auto_t *wanted = json_object();

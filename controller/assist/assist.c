@@ -1,7 +1,7 @@
 #include "controller/assist/assist.h"
 
+#include "controller/assist/api_error.h"
 #include "controller/assist/model.h"
-#include "controller/assist/objection.h"
 #include "controller/kube/json.h"
 #include "controller/optimize/problem.h"
 #include "exporter/base/alloc.h"
@@ -78,11 +78,11 @@ struct plan_job {
     /* Set by the worker. */
     bool has_run;
     int error;
-    struct objection objection;
+    struct api_error api_error;
     json_t *changes;
 };
 
-static void assist_on_read(void *call, struct snapshot *s, const struct objection *failure)
+static void assist_on_read(void *call, struct snapshot *s, const struct api_error *failure)
 {
     struct call *c = call;
 
@@ -250,7 +250,7 @@ static void assist_note_written(struct assist *a, const char *hash)
         last->applied_at = (unix_ms){0};
 }
 
-static void assist_on_written(void *arg, const struct objection *failure, json_t *written)
+static void assist_on_written(void *arg, const struct api_error *failure, json_t *written)
 {
     struct assist *a = arg;
     struct apply *writer = TAKE_PTR(a->writer);
@@ -316,7 +316,7 @@ static int plan_solve(struct plan_job *j, const struct fleet_model *m)
     p->answer = answer_make(m, &s);
     p->basis = json_incref(m->basis);
     kept_plan_hash(p);
-    r = objects_make(&p->objects, m, &s, j->id, p->hash, &j->objection) ?: yaml_print(p->objects, &yaml);
+    r = objects_make(&p->objects, m, &s, j->id, p->hash, &j->api_error) ?: yaml_print(p->objects, &yaml);
     p->yaml = json_stringn(cstr(yaml.p), yaml.n);
     (void)json_object_set_new(p->answer, "planHash", json_string(p->hash));
     (void)json_object_set_new(p->answer, "applied", json_false());
@@ -329,7 +329,7 @@ static void plan_run(struct job *job)
     CLEANUP(cleanup_model_free) struct fleet_model *m = NULL;
 
     j->has_run = true;
-    j->error = model_new(&m, j->plan->request, j->hub, &j->objection);
+    j->error = model_new(&m, j->plan->request, j->hub, &j->api_error);
     if (j->error == 0 && j->mode == PLAN_COMPARE)
         j->changes = model_changes(j->plan->basis, m, j->plan->hash);
     else if (j->error == 0)
@@ -376,17 +376,17 @@ static void plan_finish(struct plan_job *j)
 
 static void plan_refuse_changed(struct plan_job *j)
 {
-    struct objection ob = {0};
+    struct api_error ob = {0};
     const json_t *first = json_array_get(j->changes, 0);
 
     if (first)
-        (void)objection_set(
+        (void)api_error_set(
             &ob, 409, "what the plan was made from has changed: %.60s %.200s: %.200s%s; make a new plan",
             cstr(kube_str(first, "kind", NULL)), cstr(kube_str(first, "name", NULL)),
             cstr(kube_str(first, "what", NULL)), json_array_size(j->changes) > 1 ? ", and others" : "");
     else
-        (void)objection_set(&ob, 409, "what the plan was made from has changed: %.700s; make a new plan",
-                            j->objection.detail);
+        (void)api_error_set(&ob, 409, "what the plan was made from has changed: %.700s; make a new plan",
+                            j->api_error.detail);
     call_refuse(j->call, &ob,
                 json_pack("{s:o}", "changed", j->changes ? json_incref(j->changes) : json_array()));
 }
@@ -410,23 +410,23 @@ static void plan_on_run(struct job *job)
     j->a->queued[j->mode == PLAN_COMPARE]--;
     if (!j->has_run || j->a->is_ending)
         call_fail(j->call, 503, NULL, "the optimizer is shutting down");
-    else if (j->error < 0 && !j->objection.status)
+    else if (j->error < 0 && !j->api_error.status)
         call_fail(j->call, 500, NULL, "the answer is too large");
     else if (j->mode == PLAN_COMPARE)
         plan_compare(j);
     else if (j->error < 0)
-        call_refuse(j->call, &j->objection, NULL);
+        call_refuse(j->call, &j->api_error, NULL);
     else
         plan_finish(j);
 }
 
 /* ---- From the request to the worker ---- */
 
-static void plan_on_read(void *arg, struct snapshot *s, const struct objection *failure)
+static void plan_on_read(void *arg, struct snapshot *s, const struct api_error *failure)
 {
     CLEANUP(cleanup_plan_job_free) struct plan_job *j = arg;
     struct worker *worker = j->a->worker[j->mode == PLAN_COMPARE];
-    struct objection ob = {0};
+    struct api_error ob = {0};
 
     j->hub = s;
     if (s) {
@@ -434,7 +434,7 @@ static void plan_on_read(void *arg, struct snapshot *s, const struct objection *
         return;
     }
     j->a->queued[j->mode == PLAN_COMPARE]--;
-    (void)objection_set(&ob, failure->status, "%.950s%s", failure->detail,
+    (void)api_error_set(&ob, failure->status, "%.950s%s", failure->detail,
                         j->mode == PLAN_ONLY ? "" : "; nothing is changed");
     call_refuse(j->call, &ob, NULL);
 }

@@ -55,7 +55,7 @@ struct apply;
  * "failed"}: lists of "Kind/name". After a failure it is NULL if nothing was written, or {"written":
  * {"created", "updated", "deleted", "unknown"}, "conflicts"}, where `unknown` may have been written, and
  * `conflicts` are objects of the same names that no plan made. May free the apply. */
-typedef void (*apply_done_fn)(void *arg, const struct objection *failure, json_t *written);
+typedef void (*apply_done_fn)(void *arg, const struct api_error *failure, json_t *written);
 
 /* So that the first write of a kind and result is an increase, too. */
 void apply_count_from_zero(struct metrics *m);

@@ -1,5 +1,5 @@
 #include "controller/assist/api.h"
-#include "controller/assist/objection.h"
+#include "controller/assist/api_error.h"
 #include "exporter/base/utf8.h"
 
 #include "controller/kube/json.h"
@@ -31,7 +31,7 @@ void call_done(struct call *c, json_t *answer)
     call_end(c, 200, answer);
 }
 
-void call_refuse(struct call *c, const struct objection *ob, json_t *more)
+void call_refuse(struct call *c, const struct api_error *ob, json_t *more)
 {
     bool is_busy = ob->status == 503 || ob->status == 504;
     json_t *answer =
@@ -46,10 +46,10 @@ void call_refuse(struct call *c, const struct objection *ob, json_t *more)
 
 void call_fail(struct call *c, unsigned status, const char *field, const char *fmt, ...)
 {
-    struct objection ob = {.status = status};
+    struct api_error ob = {.status = status};
     va_list args;
 
-    objection_at(&ob, "%s", cstr(field));
+    api_error_at(&ob, "%s", cstr(field));
     va_start(args, fmt);
     (void)vsnprintf(ob.detail, sizeof(ob.detail), fmt, args);
     va_end(args);

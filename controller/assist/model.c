@@ -1,6 +1,6 @@
 #include "controller/assist/model.h"
 
-#include "controller/assist/objection.h"
+#include "controller/assist/api_error.h"
 #include "controller/kube/json.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/arena.h"
@@ -136,20 +136,20 @@ bool quantity_parse(const char *text, int64_t *ret)
     return true;
 }
 
-/* NULL after the objection. */
-static const char *label_read(const json_t *object, const char *kind, const char *label, struct objection *ob)
+/* NULL after the error. */
+static const char *label_read(const json_t *object, const char *kind, const char *label, struct api_error *ob)
 {
     const char *s = kube_label(object, label);
 
     if (s && *s)
         return s;
-    (void)objection_set(ob, 422, "%s %s has no label %s", kind, kube_name(object), label);
+    (void)api_error_set(ob, 422, "%s %s has no label %s", kind, kube_name(object), label);
     return NULL;
 }
 
 /* [resource]: of the labels <prefix>-amount and <prefix>-amount.<kind>. */
 static int amounts_read(const struct fleet_model *m, const json_t *object, const char *kind,
-                        const char *prefix, int64_t *into, struct objection *ob)
+                        const char *prefix, int64_t *into, struct api_error *ob)
 {
     for (size_t i = 0; i <= m->n_extra; i++) {
         char label[320];
@@ -162,7 +162,7 @@ static int amounts_read(const struct fleet_model *m, const json_t *object, const
         if (!s)
             return -EINVAL;
         if (!quantity_parse(s, &into[i]))
-            return objection_set(ob, 422,
+            return api_error_set(ob, 422,
                                  "%s %s: label %s is \"%s\", expected an amount such as 2, 500m or 2Gi", kind,
                                  kube_name(object), label, s);
     }
@@ -177,7 +177,7 @@ const char *workload_placement(const json_t *workload)
 }
 
 /* The resources that its labels name beside the main one. */
-static int workload_note_extras(struct fleet_model *m, const json_t *object, struct objection *ob)
+static int workload_note_extras(struct fleet_model *m, const json_t *object, struct api_error *ob)
 {
     static const struct str prefix = {REQUESTED "-amount.", sizeof(REQUESTED "-amount.") - 1};
     const char *key;
@@ -192,7 +192,7 @@ static int workload_note_extras(struct fleet_model *m, const json_t *object, str
         while (i < m->n_extra && strcmp(m->extra[i], key + prefix.n) != 0)
             i++;
         if (i == MODEL_MAX_RESOURCES - 1)
-            return objection_set(ob, 422, "workloads request more than %d kinds of resources",
+            return api_error_set(ob, 422, "workloads request more than %d kinds of resources",
                                  MODEL_MAX_RESOURCES);
         m->extra[i] = key + prefix.n;
         m->n_extra = size_max(m->n_extra, i + 1);
@@ -200,13 +200,13 @@ static int workload_note_extras(struct fleet_model *m, const json_t *object, str
     return 0;
 }
 
-static int workload_read(struct fleet_model *m, struct model_workload *w, struct objection *ob)
+static int workload_read(struct fleet_model *m, struct model_workload *w, struct api_error *ob)
 {
     const json_t *o = snapshot_get(m->hub, KIND_WORKLOADS, m->namespace, w->name);
 
     w->object = o;
     if (!o)
-        return objection_set(ob, 404, "there is no ManifestWorkReplicaSet %s in namespace %s", w->name,
+        return api_error_set(ob, 404, "there is no ManifestWorkReplicaSet %s in namespace %s", w->name,
                              m->namespace);
     w->app = label_read(o, "ManifestWorkReplicaSet", "app", ob);
     w->kind = w->app ? label_read(o, "ManifestWorkReplicaSet", REQUESTED "-kind", ob) : NULL;
@@ -214,7 +214,7 @@ static int workload_read(struct fleet_model *m, struct model_workload *w, struct
     if (!w->kind)
         return -EINVAL;
     if (!w->placement)
-        return objection_set(ob, 422, "ManifestWorkReplicaSet %s has no spec.placementRefs", w->name);
+        return api_error_set(ob, 422, "ManifestWorkReplicaSet %s has no spec.placementRefs", w->name);
     w->app_id = (uint32_t)strset_add(&m->apps, str_of(w->app));
     w->kind_id = (uint32_t)strset_add(&m->kinds, str_of(w->kind));
     model_note_basis(m, "ManifestWorkReplicaSet", w->name,
@@ -224,7 +224,7 @@ static int workload_read(struct fleet_model *m, struct model_workload *w, struct
 
 DEFINE_ORDER(workload_compare, struct model_workload, strcmp(a->name, b->name))
 
-static int model_read_workloads(struct fleet_model *m, struct objection *ob)
+static int model_read_workloads(struct fleet_model *m, struct api_error *ob)
 {
     const json_t *list = json_object_get(m->request, "targetWorkloads");
     size_t n = json_array_size(list), first;
@@ -234,7 +234,7 @@ static int model_read_workloads(struct fleet_model *m, struct objection *ob)
 
     m->workloads = model_alloc(m, n, sizeof(*m->workloads));
     for (size_t i = 0; i < n && r == 0; i++) {
-        objection_at(ob, "targetWorkloads[%zu].name", i);
+        api_error_at(ob, "targetWorkloads[%zu].name", i);
         m->workloads[i].name = kube_str(json_array_get(list, i), "name", NULL);
         m->workloads[i].at = i;
         r = workload_read(m, &m->workloads[i], ob);
@@ -249,12 +249,12 @@ static int model_read_workloads(struct fleet_model *m, struct objection *ob)
     for (size_t i = 0; i < n && r == 0; i++) {
         const struct model_workload *w = &m->workloads[i];
 
-        objection_at(ob, "targetWorkloads[%zu].name", w->at);
+        api_error_at(ob, "targetWorkloads[%zu].name", w->at);
         replicas[i] = (uint32_t)number_of(json_array_get(list, w->at), "replicas", 1);
         (void)strset_add(&m->workload_names, str_of(w->name));
         first = strset_add(&m->placements, str_of(w->placement));
         if (first != i) /* both would write it */
-            return objection_set(ob, 422, "ManifestWorkReplicaSets %s and %s refer to the same Placement %s",
+            return api_error_set(ob, 422, "ManifestWorkReplicaSets %s and %s refer to the same Placement %s",
                                  m->workloads[first].name, w->name, w->placement);
         r = amounts_read(m, w->object, "ManifestWorkReplicaSet", REQUESTED,
                          &requests[i * m->problem.n_resources], ob);
@@ -284,11 +284,11 @@ DEFINE_ORDER(setting_compare, struct model_setting,
              strcmp(a->cluster_name, b->cluster_name) ?: strcmp(a->kind, b->kind)
                  ?: strcmp(a->device, b->device))
 
-static int setting_read(struct fleet_model *m, struct model_setting *s, struct objection *ob)
+static int setting_read(struct fleet_model *m, struct model_setting *s, struct api_error *ob)
 {
     s->object = snapshot_get(m->hub, KIND_POLICIES, m->namespace, s->policy);
     if (!s->object)
-        return objection_set(ob, 404, "there is no Policy %s in namespace %s", s->policy, m->namespace);
+        return api_error_set(ob, 404, "there is no Policy %s in namespace %s", s->policy, m->namespace);
     s->kind = label_read(s->object, "Policy", SUPPLIED "-kind", ob);
     s->device = s->kind ? label_read(s->object, "Policy", SUPPLIED "-device", ob) : NULL;
     if (!s->device)
@@ -297,18 +297,18 @@ static int setting_read(struct fleet_model *m, struct model_setting *s, struct o
     return 0;
 }
 
-static int cluster_read(struct fleet_model *m, size_t c, const json_t *asked, struct objection *ob)
+static int cluster_read(struct fleet_model *m, size_t c, const json_t *asked, struct api_error *ob)
 {
     const char *name = kube_str(asked, "name", NULL);
     const json_t *cluster = snapshot_get(m->hub, KIND_CLUSTERS, "", name), *one;
     size_t i;
 
-    objection_at(ob, "clusters[%zu].name", c);
+    api_error_at(ob, "clusters[%zu].name", c);
     m->clusters[c] = cluster;
     if (!cluster)
-        return objection_set(ob, 404, "there is no ManagedCluster %s", name);
+        return api_error_set(ob, 404, "there is no ManagedCluster %s", name);
     if (strset_add(&m->cluster_names, str_of(name)) != c)
-        return objection_set(ob, 422, "cluster %s appears twice", name);
+        return api_error_set(ob, 422, "cluster %s appears twice", name);
     model_note_basis(m, "ManagedCluster", name, json_pack("{s:o}", "labels", labels_that_count(cluster)));
     json_array_foreach(json_object_get(asked, "availablePolicies"), i, one)
     {
@@ -316,7 +316,7 @@ static int cluster_read(struct fleet_model *m, size_t c, const json_t *asked, st
 
         *s = (struct model_setting){
             .cluster_name = name, .policy = cstr(kube_str(one, "name", NULL)), .cluster = c, .at = i};
-        objection_at(ob, "clusters[%zu].availablePolicies[%zu].name", c, i);
+        api_error_at(ob, "clusters[%zu].availablePolicies[%zu].name", c, i);
         if (setting_read(m, s, ob) < 0)
             return -EINVAL;
     }
@@ -324,7 +324,7 @@ static int cluster_read(struct fleet_model *m, size_t c, const json_t *asked, st
 }
 
 /* Settings are in order: those of a cluster and a kind are one site. */
-static int model_add_sites(struct fleet_model *m, struct objection *ob)
+static int model_add_sites(struct fleet_model *m, struct api_error *ob)
 {
     struct opt_problem *p = &m->problem;
     int64_t *supplies = model_alloc(m, p->n_settings * p->n_resources, sizeof(int64_t));
@@ -335,9 +335,9 @@ static int model_add_sites(struct fleet_model *m, struct objection *ob)
         struct model_setting *o = &m->settings[i], *last = i ? o - 1 : NULL;
         bool same = last && last->cluster == o->cluster && strcmp(last->kind, o->kind) == 0;
 
-        objection_at(ob, "clusters");
+        api_error_at(ob, "clusters");
         if (same && strcmp(last->device, o->device) == 0)
-            return objection_set(ob, 422, "cluster %s: Policies %s and %s both supply device %s",
+            return api_error_set(ob, 422, "cluster %s: Policies %s and %s both supply device %s",
                                  o->cluster_name, last->policy, o->policy, o->device);
         if (!same) {
             first[p->n_sites] = (uint32_t)i;
@@ -345,7 +345,7 @@ static int model_add_sites(struct fleet_model *m, struct objection *ob)
                                                          (uint32_t)strset_add(&m->kinds, str_of(o->kind))};
         }
         o->site = (uint32_t)p->n_sites - 1;
-        objection_at(ob, "clusters[%zu].availablePolicies[%zu].name", o->cluster, o->at);
+        api_error_at(ob, "clusters[%zu].availablePolicies[%zu].name", o->cluster, o->at);
         r = amounts_read(m, o->object, "Policy", SUPPLIED, &supplies[i * p->n_resources], ob);
     }
     p->supplies = supplies;
@@ -362,7 +362,7 @@ static size_t count_decisions(const struct snapshot *hub)
     return n;
 }
 
-static int model_read_clusters(struct fleet_model *m, struct objection *ob)
+static int model_read_clusters(struct fleet_model *m, struct api_error *ob)
 {
     const json_t *list = json_object_get(m->request, "clusters"), *one;
     size_t n = 0, i;
@@ -456,26 +456,26 @@ static void model_read_running(struct fleet_model *m)
 
 /* ---- Pins and forbidden places ---- */
 
-/* The index of a name; SIZE_MAX after the objection. */
-static size_t name_find(const struct strset *names, const char *name, const char *list, struct objection *ob)
+/* The index of a name; SIZE_MAX after the error. */
+static size_t name_find(const struct strset *names, const char *name, const char *list, struct api_error *ob)
 {
     size_t i = strset_find(names, str_of(name));
 
     if (i == SIZE_MAX)
-        (void)objection_set(ob, 422, "%s: %s is not among %s", ob->field, cstr(name), list);
+        (void)api_error_set(ob, 422, "%s: %s is not among %s", ob->field, cstr(name), list);
     return i;
 }
 
 /* Marks the clusters that the rule, the at-th of the option, names. */
 static int rule_mark_clusters(const struct fleet_model *m, bool *is_named, const json_t *rule,
-                              const char *option, size_t at, struct objection *ob)
+                              const char *option, size_t at, struct api_error *ob)
 {
     const json_t *one;
     size_t i, found;
 
     json_array_foreach(json_object_get(rule, "clusters"), i, one)
     {
-        objection_at(ob, "%s[%zu].clusters[%zu]", option, at, i);
+        api_error_at(ob, "%s[%zu].clusters[%zu]", option, at, i);
         found = name_find(&m->cluster_names, json_string_value(one), "clusters", ob);
         if (found == SIZE_MAX)
             return -EINVAL;
@@ -485,7 +485,7 @@ static int rule_mark_clusters(const struct fleet_model *m, bool *is_named, const
 }
 
 static int model_apply_rules(struct fleet_model *m, int16_t *scores, const char *option, bool is_pin,
-                             struct objection *ob)
+                             struct api_error *ob)
 {
     CLEANUP(cleanup_free) bool *is_named = xcalloc(m->n_clusters + 1, sizeof(bool));
     const json_t *rule;
@@ -493,7 +493,7 @@ static int model_apply_rules(struct fleet_model *m, int16_t *scores, const char 
 
     json_array_foreach(json_object_get(m->request, option), i, rule)
     {
-        objection_at(ob, "%s[%zu].workload", option, i);
+        api_error_at(ob, "%s[%zu].workload", option, i);
         w = name_find(&m->workload_names, kube_str(rule, "workload", NULL), "targetWorkloads", ob);
         if (w == SIZE_MAX)
             return -EINVAL;
@@ -515,7 +515,7 @@ static int model_apply_rules(struct fleet_model *m, int16_t *scores, const char 
 /* ---- The model ---- */
 
 int model_new(struct fleet_model **ret, const json_t *request, const struct snapshot *hub,
-              struct objection *ob)
+              struct api_error *ob)
 {
     CLEANUP(cleanup_model_free) struct fleet_model *m = xcalloc(1, sizeof(*m));
     int16_t *scores = NULL;

@@ -67,10 +67,10 @@ struct fleet_model {
     struct arena arena;
 };
 
-/* -EINVAL with the objection. Request and snapshot must outlive the model, and no other thread may use
+/* -EINVAL with the error. Request and snapshot must outlive the model, and no other thread may use
  * them. */
 MUST_USE int model_new(struct fleet_model **ret, const json_t *request, const struct snapshot *hub,
-                       struct objection *ob);
+                       struct api_error *ob);
 /* Takes NULL, returns NULL. */
 struct fleet_model *model_free(struct fleet_model *m);
 DEFINE_CLEANUP(struct fleet_model, model_free)
@@ -99,12 +99,12 @@ void *model_alloc(struct fleet_model *m, size_t n, size_t size);
 /* Notes what the model depends on; the entry is taken. */
 void model_note_basis(struct fleet_model *m, const char *kind, const char *name, json_t *entry);
 
-/* ---- preference.c: -EINVAL with the objection ---- */
+/* ---- preference.c: -EINVAL with the error ---- */
 
 /* One score, or several to be added up, for which the sum's format counts unless they have their own. */
-MUST_USE int model_read_preference(struct fleet_model *m, struct objection *ob);
+MUST_USE int model_read_preference(struct fleet_model *m, struct api_error *ob);
 /* *ret: problem.scores. */
-MUST_USE int model_read_scores(struct fleet_model *m, int16_t **ret, struct objection *ob);
+MUST_USE int model_read_scores(struct fleet_model *m, int16_t **ret, struct api_error *ob);
 
 /* Larger amounts are refused, so that sums of many do not overflow. */
 #define QUANTITY_MAX INT64_C(1000000000000000)
@@ -122,9 +122,9 @@ json_t *answer_make(const struct fleet_model *m, const struct solution *s);
 json_t *answer_cut(const json_t *answer, size_t max_bytes);
 
 /* A list: Placements of clusters, PlacementBindings, Placements of workloads. `id` are eight digits of names;
- * `hash` is the plan's. -EINVAL with an objection if a Placement cannot select one of the clusters. */
+ * `hash` is the plan's. -EINVAL with an error if a Placement cannot select one of the clusters. */
 MUST_USE int objects_make(json_t **ret, const struct fleet_model *m, const struct solution *s, uint32_t id,
-                          const char *hash, struct objection *ob);
+                          const char *hash, struct api_error *ob);
 
 /* Appends the objects as YAML, `---` between them. -EFBIG. */
 MUST_USE int yaml_print(const json_t *objects, struct buf *into);

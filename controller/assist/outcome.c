@@ -1,5 +1,5 @@
+#include "controller/assist/api_error.h"
 #include "controller/assist/model.h"
-#include "controller/assist/objection.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/escape.h"
@@ -368,7 +368,7 @@ static const char *selector_of(const struct fleet_model *m, const struct model_s
     return NULL;
 }
 
-static int check_selectors(const struct making *mk, struct objection *ob)
+static int check_selectors(const struct making *mk, struct api_error *ob)
 {
     for (size_t i = 0; i < mk->m->problem.n_sites; i++) {
         const struct model_site *site = &mk->m->sites[i];
@@ -376,8 +376,8 @@ static int check_selectors(const struct making *mk, struct objection *ob)
 
         if (mk->s->setting[i] == NO_SETTING || selector_of(mk->m, site))
             continue;
-        objection_at(ob, "clusters[%zu].name", site->cluster);
-        return objection_set(
+        api_error_at(ob, "clusters[%zu].name", site->cluster);
+        return api_error_set(
             ob, 422,
             "no Placement can select ManagedCluster %s: it has no label cluster-name=%s; run: "
             "kubectl label managedcluster %s cluster-name=%s",
@@ -477,7 +477,7 @@ static void make_clusters(struct making *mk, bool bindings)
 }
 
 int objects_make(json_t **ret, const struct fleet_model *m, const struct solution *s, uint32_t id,
-                 const char *hash, struct objection *ob)
+                 const char *hash, struct api_error *ob)
 {
     json_auto_t *list = json_array();
     struct making mk = {m, s, hash, id, list};

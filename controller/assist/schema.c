@@ -28,7 +28,7 @@ enum {
 
 struct schema_reader {
     struct jr j;
-    struct objection *ob;
+    struct api_error *ob;
     size_t bytes, max_bytes; /* of the tree */
 };
 
@@ -43,28 +43,28 @@ static bool schema_charge(struct schema_reader *r, size_t bytes)
 /* ---- Limits ---- */
 
 /* Puts a member's name, or an element's index if that is NULL, before the path to what is wrong. */
-static void schema_fail_within(struct objection *ob, const char *name, size_t index)
+static void schema_fail_within(struct api_error *ob, const char *name, size_t index)
 {
     CLEANUP(cleanup_free) char *inner = xstrdup(ob->field);
     const char *dot = *inner && *inner != '[' ? "." : "";
 
     if (name)
-        objection_at(ob, "%s%s%s", name, dot, inner);
+        api_error_at(ob, "%s%s%s", name, dot, inner);
     else
-        objection_at(ob, "[%zu]%s%s", index, dot, inner);
+        api_error_at(ob, "[%zu]%s%s", index, dot, inner);
 }
 
 /* The unit of what is counted; "" for the value itself. */
 static int schema_check_limits(const json_t *schema, double value, const char *least, const char *most,
-                               const char *unit, struct objection *ob)
+                               const char *unit, struct api_error *ob)
 {
     const json_t *low = json_object_get(schema, least), *high = json_object_get(schema, most);
     const char *verb = *unit ? "have" : "be";
 
     if (low && value < json_number_value(low))
-        return objection_set(ob, 422, "must %s at least %.17g%s", verb, json_number_value(low), unit);
+        return api_error_set(ob, 422, "must %s at least %.17g%s", verb, json_number_value(low), unit);
     if (high && value > json_number_value(high))
-        return objection_set(ob, 422, "must %s at most %.17g%s", verb, json_number_value(high), unit);
+        return api_error_set(ob, 422, "must %s at most %.17g%s", verb, json_number_value(high), unit);
     return 0;
 }
 
@@ -139,7 +139,7 @@ static json_t *schema_read_string(struct schema_reader *r, const json_t *schema)
     if (!jr_string(&r->j, &raw))
         return NULL;
     if (!string_count(raw, &characters)) {
-        (void)objection_set(r->ob, 422, "must not contain a NUL");
+        (void)api_error_set(r->ob, 422, "must not contain a NUL");
         return NULL;
     }
     if (schema_check_limits(schema, (double)characters, "minLength", "maxLength", " characters", r->ob) < 0 ||
@@ -160,7 +160,7 @@ static json_t *schema_read_number(struct schema_reader *r, const json_t *schema)
         return NULL;
     number = json_loadb(text.p, text.n, JSON_DECODE_ANY, NULL);
     if (!number) /* its grammar has been checked */
-        (void)objection_set(r->ob, 422, "is out of range");
+        (void)api_error_set(r->ob, 422, "is out of range");
     else if (schema_check_limits(schema, json_number_value(number), "minimum", "maximum", "", r->ob) == 0)
         return TAKE_PTR(number);
     return NULL;
@@ -177,7 +177,7 @@ static json_t *schema_read_word(struct schema_reader *r, enum jr_type type)
 
 /* ---- Objects ---- */
 
-static void schema_fail_unknown(const json_t *properties, const char *name, struct objection *ob)
+static void schema_fail_unknown(const json_t *properties, const char *name, struct api_error *ob)
 {
     const char *known[MAX_KNOWN_NAMES + 1] = {NULL}, *key, *nearest;
     size_t n = 0;
@@ -190,9 +190,9 @@ static void schema_fail_unknown(const json_t *properties, const char *name, stru
     }
     nearest = name_nearest(str_of(name), known);
     if (nearest)
-        (void)objection_set(ob, 422, "unknown field; did you mean %s?", nearest);
+        (void)api_error_set(ob, 422, "unknown field; did you mean %s?", nearest);
     else
-        (void)objection_set(ob, 422, "unknown field");
+        (void)api_error_set(ob, 422, "unknown field");
     schema_fail_within(ob, name, 0);
 }
 
@@ -237,7 +237,7 @@ static int schema_read_member(struct schema_reader *r, const json_t *schema, str
     return schema_charge(r, MEMBER_BYTES + raw.n) ? 0 : -EFBIG;
 }
 
-static int schema_check_required(const json_t *schema, const json_t *object, struct objection *ob)
+static int schema_check_required(const json_t *schema, const json_t *object, struct api_error *ob)
 {
     const json_t *required = json_object_get(schema, "required");
 
@@ -246,7 +246,7 @@ static int schema_check_required(const json_t *schema, const json_t *object, str
 
         if (json_object_get(object, name))
             continue;
-        (void)objection_set(ob, 422, "missing field");
+        (void)api_error_set(ob, 422, "missing field");
         schema_fail_within(ob, name, 0);
         return -EINVAL;
     }
@@ -309,14 +309,14 @@ static json_t *schema_read_array(struct schema_reader *r, const json_t *schema)
 
 /* ---- Values ---- */
 
-/* NULL: j.error, the objection, or more bytes than allowed. The depth is that of the schema. */
+/* NULL: j.error, the error, or more bytes than allowed. The depth is that of the schema. */
 static json_t *schema_read_value(struct schema_reader *r, const json_t *schema)
 {
     const char *type = json_string_value(json_object_get(schema, "type"));
     enum jr_type found = jr_peek(&r->j);
 
     if (found != JR_NONE && type && !schema_type_is(r, found, type)) {
-        (void)objection_set(r->ob, 422, "must be %s%s", strchr("aeiou", *type) ? "an " : "a ", type);
+        (void)api_error_set(r->ob, 422, "must be %s%s", strchr("aeiou", *type) ? "an " : "a ", type);
         return NULL;
     }
     switch (found) {
@@ -342,26 +342,26 @@ static int schema_fail_json(const struct schema_reader *r, struct str text)
     unsigned line, column;
 
     jr_position(text, r->j.error_at, &line, &column);
-    *r->ob = (struct objection){0};
-    return objection_set(r->ob, 400, "not JSON at line %u, column %u", line, column);
+    *r->ob = (struct api_error){0};
+    return api_error_set(r->ob, 400, "not JSON at line %u, column %u", line, column);
 }
 
 int schema_read(json_t **ret, const json_t *schema, struct str text, const char *whole, size_t max_bytes,
-                size_t *ret_bytes, struct objection *ob)
+                size_t *ret_bytes, struct api_error *ob)
 {
     struct schema_reader r = {.ob = ob, .max_bytes = max_bytes};
     json_auto_t *value = NULL;
 
-    *ob = (struct objection){0};
+    *ob = (struct api_error){0};
     jr_init(&r.j, text, JR_STRICT);
     value = schema_read_value(&r, schema);
     *ret_bytes = r.bytes;
     if (r.j.error || (value && !jr_end(&r.j)))
         return schema_fail_json(&r, text);
     if (ob->status)
-        return objection_set(ob, ob->status, "%s: %s", *ob->field ? ob->field : whole, ob->detail);
+        return api_error_set(ob, ob->status, "%s: %s", *ob->field ? ob->field : whole, ob->detail);
     if (r.bytes > max_bytes) {
-        *ob = (struct objection){0};
+        *ob = (struct api_error){0};
         return -EFBIG;
     }
     *ret = TAKE_PTR(value);

@@ -6,7 +6,7 @@
  * maxLength, minItems and maxItems. Any thread: schemas are only read. */
 #pragma once
 
-#include "controller/assist/objection.h"
+#include "controller/assist/api_error.h"
 #include "exporter/base/str.h"
 
 #include <jansson.h>
@@ -16,4 +16,4 @@
  * -EINVAL: *ob says why: 400 for what is not JSON, else 422 and "clusters[1].name: must be a string".
  * -EFBIG: the tree would take more than max_bytes; *ob is unset. */
 MUST_USE int schema_read(json_t **ret, const json_t *schema, struct str text, const char *whole,
-                         size_t max_bytes, size_t *ret_bytes, struct objection *ob);
+                         size_t max_bytes, size_t *ret_bytes, struct api_error *ob);

@@ -1,6 +1,6 @@
 #include "controller/assist/snapshot.h"
 
-#include "controller/assist/objection.h"
+#include "controller/assist/api_error.h"
 #include "controller/hub/rules/rules.h"
 #include "controller/kube/json.h"
 #include "exporter/base/alloc.h"
@@ -299,7 +299,7 @@ static void read_stop(struct read *rd)
 }
 
 /* Either the snapshot or the failure is handed over. */
-static void read_end(struct read *rd, const struct objection *failure)
+static void read_end(struct read *rd, const struct api_error *failure)
 {
     struct snapshot *s = TAKE_PTR(rd->snapshot);
 
@@ -314,9 +314,9 @@ static void read_end(struct read *rd, const struct objection *failure)
 
 static void read_fail(struct read *rd, unsigned status, const char *what, const char *why)
 {
-    struct objection ob = {0};
+    struct api_error ob = {0};
 
-    (void)objection_set(&ob, status, "%s%s%s", what, *what ? " cannot be listed: " : "", why);
+    (void)api_error_set(&ob, status, "%s%s%s", what, *what ? " cannot be listed: " : "", why);
     read_end(rd, &ob);
 }
 
@@ -457,11 +457,11 @@ static void read_next(struct read *rd)
 
 void reader_read(struct snapshot_reader *r, const struct reader_query *q, reader_done_fn done, void *arg)
 {
-    struct objection refusal = {0};
+    struct api_error refusal = {0};
     struct read *rd;
 
     if (r->n_reads == READER_MAX_READS) {
-        (void)objection_set(&refusal, 503, "%u requests are reading the hub; try again", r->n_reads);
+        (void)api_error_set(&refusal, 503, "%u requests are reading the hub; try again", r->n_reads);
         done(arg, NULL, &refusal);
         return;
     }

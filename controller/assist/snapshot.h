@@ -103,7 +103,7 @@ struct reader_query {
 };
 
 /* `s` is owned by the callee; NULL after a failure. May free anything but the reader. */
-typedef void (*reader_done_fn)(void *arg, struct snapshot *s, const struct objection *failure);
+typedef void (*reader_done_fn)(void *arg, struct snapshot *s, const struct api_error *failure);
 
 struct snapshot_reader *reader_new(struct loop *loop, struct kube *k);
 /* Reads under way end with 503. Takes NULL, returns NULL. */

@@ -78,27 +78,27 @@ struct check {
 
 /* ---- A call ---- */
 
-static void check_on_answer(void *arg, struct http_answer *a)
+static void check_on_answer(void *arg, struct http_response *a)
 {
-    struct http_answer *into = arg;
+    struct http_response *into = arg;
 
     *into = *a;
     into->body = buf_take(&a->body);
 }
 
-static void check_call_done(struct http_answer *a)
+static void check_call_done(struct http_response *a)
 {
     buf_done(&a->body);
 }
 
-static bool call_succeeded(const struct http_answer *a)
+static bool call_succeeded(const struct http_response *a)
 {
     return a->error == HTTP_OK && a->status / 100 == 2;
 }
 
 /* Blocks. body: empty for GET. */
 static void check_call(struct check *c, const char *url, struct str body, struct str token, size_t max_answer,
-                       struct http_answer *ret)
+                       struct http_response *ret)
 {
     const struct http_request q = {
         .url = url,
@@ -113,16 +113,16 @@ static void check_call(struct check *c, const char *url, struct str body, struct
     };
     struct http_call *call = NULL;
 
-    *ret = (struct http_answer){.error = HTTP_ERRORS}; /* no answer yet */
+    *ret = (struct http_response){.error = HTTP_ERRORS}; /* no answer yet */
     if (http_start(&call, c->http, &q, check_on_answer, ret) < 0)
         *ret =
-            (struct http_answer){.cause = CAUSE_URL, .error = HTTP_URL, .reason = "the URL cannot be used"};
+            (struct http_response){.cause = CAUSE_URL, .error = HTTP_URL, .reason = "the URL cannot be used"};
     while (ret->error == HTTP_ERRORS)
         (void)loop_turn(c->loop, 1000);
 }
 
 /* "HTTP 500 Internal Server Error: ...", or why there was no answer. */
-static void call_describe(const struct http_answer *a, char out[FINDINGS_TEXT_BYTES])
+static void call_describe(const struct http_response *a, char out[FINDINGS_TEXT_BYTES])
 {
     if (a->error != HTTP_OK)
         text_line(out, FINDINGS_TEXT_BYTES, str_of(a->reason));
@@ -132,7 +132,7 @@ static void call_describe(const struct http_answer *a, char out[FINDINGS_TEXT_BY
 }
 
 /* The next row, from the answer. */
-static struct call_row *call_add_row(struct check *c, const char *what, const struct http_answer *a)
+static struct call_row *call_add_row(struct check *c, const char *what, const struct http_response *a)
 {
     struct call_row *row = &c->findings->rows[c->findings->n_rows++];
 
@@ -141,7 +141,7 @@ static struct call_row *call_add_row(struct check *c, const char *what, const st
     return row;
 }
 
-static void call_check_type(struct check *c, const struct http_answer *a)
+static void call_check_type(struct check *c, const struct http_response *a)
 {
     struct str type = str_trim((struct str){a->content_type, strcspn(a->content_type, ";")});
     bool is_json = str_eq_nocase(type, STR("application/json")) ||
@@ -156,7 +156,7 @@ static void call_check_type(struct check *c, const struct http_answer *a)
 
 static void check_health(struct check *c)
 {
-    CLEANUP(check_call_done) struct http_answer a = {0};
+    CLEANUP(check_call_done) struct http_response a = {0};
     CLEANUP(cleanup_free) char *url = xasprintf("%s/healthz", c->origin);
     const struct call_row *row;
 
@@ -171,7 +171,7 @@ static void check_health(struct check *c)
 }
 
 /* Asks with the token if it must, which the hub does with spec.configAuth. */
-static void config_ask(struct check *c, struct http_answer *ret)
+static void config_ask(struct check *c, struct http_response *ret)
 {
     check_call(c, c->findings->url, STR(""), STR(""), API_CONFIG_MAX_BYTES, ret);
     if (!c->options->token.n || (ret->status != 401 && ret->status != 403))
@@ -244,7 +244,7 @@ static void config_describe(struct check *c, struct call_row *row, const struct 
 }
 
 /* Reads the answer, a 2xx; adds the finding if the hub would not take it, and returns false. */
-static bool config_read_answer(struct check *c, struct call_row *row, const struct http_answer *a)
+static bool config_read_answer(struct check *c, struct call_row *row, const struct http_response *a)
 {
     struct str body = buf_str(&a->body);
     int r;
@@ -274,7 +274,7 @@ static bool config_read_answer(struct check *c, struct call_row *row, const stru
 
 static void config_check_again(struct check *c, struct str first)
 {
-    CLEANUP(check_call_done) struct http_answer a = {0};
+    CLEANUP(check_call_done) struct http_response a = {0};
     json_auto_t *one = NULL, *other = NULL;
 
     config_ask(c, &a);
@@ -287,7 +287,7 @@ static void config_check_again(struct check *c, struct str first)
 /* Sets c->summary and c->scoring_url, from defaults if /config cannot be read. */
 static void check_config(struct check *c)
 {
-    CLEANUP(check_call_done) struct http_answer a = {0};
+    CLEANUP(check_call_done) struct http_response a = {0};
     struct call_row *row;
 
     config_ask(c, &a);
@@ -529,7 +529,7 @@ static const struct scoring_probe other_probes[] = {
 };
 
 static struct call_row *scoring_call(struct check *c, const char *what, struct str body, struct str token,
-                                     struct http_answer *ret)
+                                     struct http_response *ret)
 {
     struct call_row *row;
 
@@ -545,7 +545,7 @@ static enum check_rule scoring_rule(const struct scoring_probe *p, enum check_ru
     return p->rule == RULE_SCORING || p->rule == RULE_LABELS_STABLE ? told : p->rule;
 }
 
-static void scoring_add_failure(struct check *c, const struct scoring_probe *p, const struct http_answer *a,
+static void scoring_add_failure(struct check *c, const struct scoring_probe *p, const struct http_response *a,
                                 const char *text)
 {
     enum check_rule rule = scoring_rule(p, a->error == HTTP_TIMEOUT               ? RULE_SCORING_TIME
@@ -680,7 +680,7 @@ static void scoring_judge(struct check *c, const struct scoring_probe *p, struct
 static void scoring_run(struct check *c, const struct scoring_probe *p)
 {
     CLEANUP(reading_drop) struct reading a = {.error = ROUND_OK};
-    CLEANUP(check_call_done) struct http_answer answer = {0};
+    CLEANUP(check_call_done) struct http_response answer = {0};
     struct call_row *row;
 
     buf_clear(&c->body);
@@ -700,7 +700,7 @@ static void scoring_run(struct check *c, const struct scoring_probe *p)
 static void scoring_refusal(struct check *c, const char *what, struct str body, struct str token,
                             enum check_rule rule)
 {
-    CLEANUP(check_call_done) struct http_answer answer = {0};
+    CLEANUP(check_call_done) struct http_response answer = {0};
     const struct call_row *row = scoring_call(c, what, body, token, &answer);
     long status = answer.status;
     bool refused = rule == RULE_TOKEN_REFUSED ? status == 401 || status == 403 : status / 100 == 4;

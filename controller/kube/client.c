@@ -457,7 +457,7 @@ static void call_explain(struct kube_call *c, enum kube_verdict verdict, const c
     text_line(c->answer.why, sizeof(c->answer.why), str_of(all));
 }
 
-static void call_on_answer(void *arg, struct http_answer *a);
+static void call_on_answer(void *arg, struct http_response *a);
 
 static size_t call_on_piece(void *arg, struct str piece)
 {
@@ -606,7 +606,7 @@ static void call_on_share(struct share_wait *w)
     call_read(CONTAINER_OF(w, struct kube_call, wait));
 }
 
-static void call_read_object(struct kube_call *c, struct http_answer *a)
+static void call_read_object(struct kube_call *c, struct http_response *a)
 {
     c->text = buf_take(&a->body);
     (void)snprintf(c->content_type, sizeof(c->content_type), "%s", a->content_type);
@@ -618,7 +618,7 @@ static void call_read_object(struct kube_call *c, struct http_answer *a)
     call_read(c);
 }
 
-static void call_take_status(struct kube_call *c, const struct http_answer *a)
+static void call_take_status(struct kube_call *c, const struct http_response *a)
 {
     struct kube_answer *ret = &c->answer;
     const char *hint = "";
@@ -633,7 +633,7 @@ static void call_take_status(struct kube_call *c, const struct http_answer *a)
     call_explain(c, ret->verdict, why);
 }
 
-static void call_on_answer(void *arg, struct http_answer *a)
+static void call_on_answer(void *arg, struct http_response *a)
 {
     struct kube_call *c = arg;
     bool refused = a->error == HTTP_TLS || (a->error == HTTP_OK && a->status == 401);
@@ -714,7 +714,7 @@ enum {
     PATIENT_EVERY = 6,
 };
 
-bool kube_is_away(const struct kube *k)
+bool kube_is_unreachable(const struct kube *k)
 {
     return k->reach.state == REACH_AWAY;
 }

@@ -350,7 +350,7 @@ static void token_ask(struct answer *a, struct str token)
     char *room;
 
     /* It must not move: that would leave a copy. */
-    if (buf_room(&a->question, 2 * token.n + 256, &room) < 0)
+    if (buf_reserve(&a->question, 2 * token.n + 256, &room) < 0)
         memory_exhausted(2 * token.n + 256);
     buf_puts(&a->question, "{\"apiVersion\":\"authentication.k8s.io/v1\",\"kind\":\"TokenReview\","
                            "\"spec\":{\"token\":");
@@ -381,7 +381,7 @@ static bool answer_wait(struct answer *a, struct guard_bearer *b, struct httpd_r
     struct group *g = answer_group(a);
 
     *ret = (struct httpd_refusal){.text = no_answer, .retry_after = RETRY_SECONDS};
-    if (kube_is_away(a->guard->kube)) {
+    if (kube_is_unreachable(a->guard->kube)) {
         guard_note(a->guard, "the API server is away");
         return false;
     }

@@ -156,7 +156,7 @@ struct kube_waiter {
 };
 
 /* Whether the server itself was asked and did not answer. */
-bool kube_is_away(const struct kube *k);
+bool kube_is_unreachable(const struct kube *k);
 /* Milliseconds since the server's last absence began, or may have begun; INT64_MAX without one. */
 int64_t kube_absence_ms(const struct kube *k);
 /* LIST_REMOVE() ends it. */

@@ -65,7 +65,7 @@ static bool tree_unescape(struct kube_tree *t, struct str *s)
     if (!memchr(s->p, '\\', s->n))
         return true;
     buf_clear(&t->plain);
-    if (buf_room(&t->plain, s->n * 3, &room) < 0)
+    if (buf_reserve(&t->plain, s->n * 3, &room) < 0)
         return false;
     t->plain.n = jr_unescape(*s, room);
     *s = buf_str(&t->plain);

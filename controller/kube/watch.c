@@ -700,7 +700,7 @@ static void watch_on_timer(struct timer *t)
 
     if (w->call)
         return;
-    if (kube_is_away(w->kube)) {
+    if (kube_is_unreachable(w->kube)) {
         /* No attempt is made, whose error would say so. */
         if (!w->trouble[0])
             watch_set_stream_trouble(w, "the API server does not answer");

@@ -91,7 +91,7 @@ static void queue_on_pump(struct timer *t)
 
     q->filled_at = loop_now(q->loop);
     q->tokens = more > most - q->tokens ? most : q->tokens + more;
-    if (q->o.kube && kube_is_away(q->o.kube))
+    if (q->o.kube && kube_is_unreachable(q->o.kube))
         return;
     while ((next = TAILQ_FIRST(&q->ready)) && q->active < q->o.max_active && q->tokens >= TOKEN &&
            (loop_turn_seconds(q->loop) < TURN_SECONDS || !q->active)) {
@@ -300,7 +300,7 @@ static void fight_on_settle(struct timer *t)
     struct kube_object *o = CONTAINER_OF(t, struct kube_object, settle);
 
     invariant(o->fight.is_on);
-    if (map_get(&o->writer->queue->items, o->key) || kube_is_away(o->writer->kube)) {
+    if (map_get(&o->writer->queue->items, o->key) || kube_is_unreachable(o->writer->kube)) {
         fight_restart_timer(o);
         return;
     }

@@ -432,7 +432,7 @@ static void watcher_decide_blind(struct policy_watcher *w)
     int64_t limit = w->o.stable_ms > BLIND_MIN_MS ? w->o.stable_ms : BLIND_MIN_MS;
     mono_ms now = kube_now(w->o.kube);
 
-    if (w->blind_at.ms == 0 || kube_is_away(w->o.kube))
+    if (w->blind_at.ms == 0 || kube_is_unreachable(w->o.kube))
         w->blind_at = now;
     watcher_decide_in(w, RETRY_MS);
     if ((w->wanted == CLAIM_UNDECIDED ? claim_has(w, CLAIM_COMPLIANT) : w->wanted == CLAIM_COMPLIANT) &&

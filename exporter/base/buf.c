@@ -64,7 +64,7 @@ void buf_truncate(struct buf *b, size_t n)
     b->n = n;
 }
 
-int buf_room(struct buf *b, size_t n, char **ret)
+int buf_reserve(struct buf *b, size_t n, char **ret)
 {
     if (b->error)
         return b->error;
@@ -83,7 +83,7 @@ void buf_expect(struct buf *b, size_t n)
 {
     char *room;
 
-    if (buf_room(b, n, &room) < 0)
+    if (buf_reserve(b, n, &room) < 0)
         return; /* the append that needs it will fail, and say so */
 }
 
@@ -102,7 +102,7 @@ void buf_put(struct buf *b, const void *p, size_t n)
 
     if (n == 0 || b->error)
         return;
-    r = buf_room(b, n, &to);
+    r = buf_reserve(b, n, &to);
     if (r < 0) {
         buf_fail(b, r);
         return;

@@ -44,7 +44,7 @@ void buf_done(struct buf *b);
 void buf_keep(struct buf *b);
 /* Reserves room for n more bytes and returns its address in *ret; the caller adds what it wrote to b->n.
  * -EFBIG past the ceiling, -ENOMEM, or the error of an earlier append. That it fails is not remembered. */
-MUST_USE int buf_room(struct buf *b, size_t n, char **ret);
+MUST_USE int buf_reserve(struct buf *b, size_t n, char **ret);
 /* Allocates for n more bytes at once, if that is possible. A hint: the appends that follow say if it was
  * not. */
 void buf_expect(struct buf *b, size_t n);

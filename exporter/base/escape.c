@@ -42,7 +42,7 @@ void buf_put_label_value(struct buf *b, struct str s)
 
     for (size_t i = 0; i < s.n; i++)
         escaped += s.p[i] == '\\' || s.p[i] == '"' || s.p[i] == '\n';
-    r = buf_room(b, s.n + escaped, &to);
+    r = buf_reserve(b, s.n + escaped, &to);
     if (r < 0)
         buf_fail(b, r);
     else

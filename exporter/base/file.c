@@ -24,7 +24,7 @@ static ssize_t read_some(int fd, size_t want, struct buf *into)
 {
     char *to;
     ssize_t got;
-    int r = buf_room(into, size_min(want, into->max - into->n), &to);
+    int r = buf_reserve(into, size_min(want, into->max - into->n), &to);
 
     if (r == 0 && into->n == into->max)
         return read(fd, &(char){0}, 1) == 0 ? 0 : -EFBIG;

@@ -142,7 +142,7 @@ int regex_change_case(struct str text, bool upper, struct buf *into)
 
     if (!all)
         memory_exhausted(n);
-    r = buf_room(into, n, &room);
+    r = buf_reserve(into, n, &room);
     if (r == 0 && pcre2_substitute(all, (PCRE2_SPTR)text.p, text.n, 0, PCRE2_SUBSTITUTE_EXTENDED, NULL, NULL,
                                    (PCRE2_SPTR)(upper ? "\\U$0" : "\\L$0"), 4, (PCRE2_UCHAR *)room, &n) < 0)
         r = -EINVAL;

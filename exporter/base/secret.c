@@ -89,7 +89,7 @@ static void base64_digits(struct str value, size_t skip, struct buf *digits)
     char *room;
 
     digits->n = 0;
-    if (buf_room(digits, value.n * 4 / 3 + 1, &room) < 0)
+    if (buf_reserve(digits, value.n * 4 / 3 + 1, &room) < 0)
         return;
     for (size_t bit = skip == 1 ? 4 : skip == 2 ? 2 : 0; bit + 6 <= value.n * 8; bit += 6) {
         unsigned pair = (unsigned)(unsigned char)value.p[bit / 8] << 8;
@@ -125,7 +125,7 @@ void secret_used_basic(struct str user, struct str password)
     char *room;
 
     secret_used(password);
-    if (buf_room(&pair, user.n + password.n + 1, &room) < 0)
+    if (buf_reserve(&pair, user.n + password.n + 1, &room) < 0)
         return;
     buf_put_str(&pair, user);
     buf_putc(&pair, ':');
@@ -193,7 +193,7 @@ static size_t hide_forms(char *text, size_t n, bool resolve)
     char *p;
 
     invariant(lock_is_held(&lock));
-    if (buf_room(&plain, n, &p) < 0)
+    if (buf_reserve(&plain, n, &p) < 0)
         memory_exhausted(n);
     for (size_t i = 0; i < n; plain.n++) {
         from[plain.n] = (uint32_t)i;

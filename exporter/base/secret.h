@@ -8,7 +8,7 @@
 
 enum { DIGEST_TEXT_BYTES = 65 };
 
-/* Wipes and frees. A buffer that grows leaves old bytes behind: reserve its size with buf_room(). */
+/* Wipes and frees. A buffer that grows leaves old bytes behind: reserve its size with buf_reserve(). */
 void secret_done(struct buf *b);
 /* Wipes and frees a terminated string. Takes NULL, returns NULL. */
 char *secret_free(char *s);

@@ -27,7 +27,7 @@ enum {
 /* Sets cause and reason of the answer unless they are set. */
 static void PRINTF_LIKE(3, 4) call_fail(struct http_call *c, enum http_cause cause, const char *fmt, ...)
 {
-    struct http_answer *a = &c->answer;
+    struct http_response *a = &c->answer;
     va_list args;
 
     if (a->cause != CAUSE_NONE)
@@ -635,7 +635,7 @@ static int body_put(struct http_call *c, struct str piece)
     r = share_charge(c, need);
     /* Content-Length bytes at once, so that a large body is not moved while it grows. */
     if (r == 0 && body->n == 0 && announced > 0)
-        r = buf_room(body, need, &room);
+        r = buf_reserve(body, need, &room);
     c->cut = c->rq.cut_answer && piece.n > body->max - body->n;
     if (r == 0) {
         buf_put(body, piece.p, c->cut ? body->max - body->n : piece.n);
@@ -841,7 +841,7 @@ static bool stream_flush(struct http_call *c)
 static void fill_answer(struct http_call *c, CURLcode code)
 {
     enum { MAX_RETRY_SECONDS = 366 * 24 * 3600 };
-    struct http_answer *a = &c->answer;
+    struct http_response *a = &c->answer;
     curl_off_t retry_after = c->retry_after_is_bad ? 0 : info_off(c, CURLINFO_RETRY_AFTER);
     size_t shown, left;
     char *type = NULL;

@@ -85,7 +85,7 @@ struct http_request {
     int64_t idle_timeout_ms;  /* HTTP_TIMEOUT when no byte is received for this long; 0: none */
 };
 
-struct http_answer {
+struct http_response {
     enum http_cause cause;  /* why the call failed; CAUSE_NONE: an answer was received */
     enum http_error error;  /* its class */
     char reason[512];       /* the same for a person; empty on HTTP_OK. Without credentials */
@@ -98,7 +98,7 @@ struct http_answer {
 };
 
 /* Runs on the loop once per call, never from inside http_start(). The answer is freed after it returns. */
-typedef void (*http_done_fn)(void *arg, struct http_answer *a);
+typedef void (*http_done_fn)(void *arg, struct http_response *a);
 
 /* user_agent as "name/version". */
 struct http *http_new(struct loop *loop, const char *user_agent);

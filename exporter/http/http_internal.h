@@ -25,7 +25,7 @@ struct http_call {
     CURL *easy; /* NULL while `done` runs */
     http_done_fn done;
     void *arg;
-    struct http_answer answer;
+    struct http_response answer;
     struct http_request rq; /* what it points to may be gone */
     bool bad_option;        /* curl refused one */
     struct curl_slist *headers, *connect_to;
@@ -88,7 +88,7 @@ struct http_call {
 };
 
 /* Sets the cause and its class. */
-static inline void http_answer_set_cause(struct http_answer *a, enum http_cause cause)
+static inline void http_answer_set_cause(struct http_response *a, enum http_cause cause)
 {
     a->cause = cause;
     a->error = http_cause_class(cause);

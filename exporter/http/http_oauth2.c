@@ -195,7 +195,7 @@ static const char *token_keep(struct http_token *t, struct str body)
         return "the response has no access_token";
     if (kind.n && !str_eq_nocase(kind, STR("Bearer")))
         return "its token_type is not Bearer";
-    if (buf_room(&plain, 3 * raw.n, &room) < 0)
+    if (buf_reserve(&plain, 3 * raw.n, &room) < 0)
         memory_exhausted(plain.max);
     plain.n = jr_unescape(raw, room);
     why = secret_token(buf_str(&plain), &token);
@@ -219,7 +219,7 @@ static void token_back_off(struct http_token *t, int64_t retry_after_ms)
 }
 
 /* What explains the failure further. Of a body nothing is shown: it may have a token. */
-static const char *token_hint(const struct http_answer *a, char ret[160])
+static const char *token_hint(const struct http_response *a, char ret[160])
 {
     char type[128];
 
@@ -245,7 +245,7 @@ static const struct http_rule token_rules[] = {
     {0, HTTP_STATUS_MAX, HTTP_ANY, TOKEN_BACK_OFF},
 };
 
-static void token_on_answer(void *arg, struct http_answer *a)
+static void token_on_answer(void *arg, struct http_response *a)
 {
     struct http_token *t = arg;
     enum token_verdict verdict = (enum token_verdict)HTTP_VERDICT(token_rules, a->status, a->error);
@@ -285,7 +285,7 @@ static void token_on_answer(void *arg, struct http_answer *a)
 static int put_encoded(struct buf *b, struct str value)
 {
     char *room;
-    int r = buf_room(b, 3 * value.n + 1, &room);
+    int r = buf_reserve(b, 3 * value.n + 1, &room);
 
     if (r < 0)
         return r;
@@ -297,7 +297,7 @@ static int put_encoded(struct buf *b, struct str value)
 static int token_make_form(struct http_token *t, const struct http_oauth2 *o)
 {
     char *room;
-    int r = buf_room(&t->form, 100 + 3 * (o->client_id.n + o->client_secret.n) + o->form.n, &room);
+    int r = buf_reserve(&t->form, 100 + 3 * (o->client_id.n + o->client_secret.n) + o->form.n, &room);
 
     if (r < 0)
         return r;

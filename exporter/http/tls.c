@@ -537,7 +537,7 @@ const char *pem_read_key(struct str text, gnutls_x509_privkey_t *ret)
     char *room;
     int r;
 
-    if (buf_room(&copy, text.n + 1, &room) < 0)
+    if (buf_reserve(&copy, text.n + 1, &room) < 0)
         memory_exhausted(text.n);
     buf_put_str(&copy, text);
     if (buf_failed(&copy) < 0 || gnutls_x509_privkey_init(ret) < 0)

@@ -36,7 +36,7 @@ static int render_some(const struct batch *b, size_t *i, size_t enough, struct b
     for (size_t n = series_count(b->set); *i < n && into->n < enough; ++*i) {
         struct str name = series_name(b->set, *i);
         char *to, *end;
-        int r = buf_room(into, name.n + NUM_MAX + 2, &to);
+        int r = buf_reserve(into, name.n + NUM_MAX + 2, &to);
 
         if (r < 0)
             return r;
@@ -59,7 +59,7 @@ int batch_render(const struct batch *b, struct buf *into)
 {
     size_t i = 0;
     char *to;
-    int r = buf_room(into, batch_text_max(b), &to);
+    int r = buf_reserve(into, batch_text_max(b), &to);
 
     return r < 0 ? r : render_some(b, &i, SIZE_MAX, into);
 }

@@ -44,7 +44,7 @@ static int deflater_reserve(struct deflater *d, struct buf *into)
 
     if (room == 0)
         return -EFBIG;
-    r = buf_room(into, room, &to);
+    r = buf_reserve(into, room, &to);
     if (r < 0)
         return r;
     d->z.next_out = (uint8_t *)to;

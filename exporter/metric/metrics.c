@@ -304,7 +304,7 @@ static int put_sample(void *arg, const struct metric_sample *s)
         put_head(t, s->info);
     for (size_t i = 0; i < s->n_labels; i++)
         room += s->labels[i].name.n + 2 * s->labels[i].value.n + 4;
-    r = buf_room(t->into, room, &to);
+    r = buf_reserve(t->into, room, &to);
     if (r < 0) {
         buf_fail(t->into, r);
         return r;

@@ -111,7 +111,7 @@ static struct buf *series_set_add_text(struct series_set *s, size_t cap)
     struct series_text *text = xmalloc(sizeof(*text));
 
     *text = (struct series_text){.refs = 1, .records = {.max = cap}};
-    if (buf_room(&text->records, cap, &(char *){NULL}) < 0)
+    if (buf_reserve(&text->records, cap, &(char *){NULL}) < 0)
         memory_exhausted(cap);
     series_set_hold(s, text);
     return &text->records;

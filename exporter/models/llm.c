@@ -192,7 +192,7 @@ static void prompt_put_placeholder(struct buf *into, size_t which, const struct 
     case APP_NAME:
         if (!series_label(s->metric, "pod", &name))
             (void)series_label(s->metric, "namespace", &name);
-        r = buf_room(into, name.n * 3, &room);
+        r = buf_reserve(into, name.n * 3, &room);
         if (r < 0)
             buf_fail(into, r);
         else
@@ -368,7 +368,7 @@ static void question_read_answer(struct llm_question *q, struct str body)
     llm_count(r->llm, outcome);
 }
 
-static void question_on_answer(void *arg, struct http_answer *a)
+static void question_on_answer(void *arg, struct http_response *a)
 {
     struct llm_question *q = arg, *next;
     struct llm_round *r = q->round;

@@ -208,7 +208,7 @@ static void put_text(struct transcoder *t, bool is_base64)
 
     if (!jr_string(&t->in, &raw))
         return;
-    r = is_base64 ? base64_decode(raw, t->out) : buf_room(t->out, raw.n * 3, &room);
+    r = is_base64 ? base64_decode(raw, t->out) : buf_reserve(t->out, raw.n * 3, &room);
     if (r < 0)
         (void)jr_fail(&t->in, r == -EFBIG ? out_is_full : "expected base64");
     else if (!is_base64)
@@ -652,7 +652,7 @@ void put_any_value(struct buf *into, struct str any_value, bool in_json)
         put_json_map(into, f.bytes);
     } else {
         put_str(into, in_json ? STR("\"") : STR(""));
-        if (buf_room(into, (f.bytes.n + 2) / 3 * 4, &room) < 0)
+        if (buf_reserve(into, (f.bytes.n + 2) / 3 * 4, &room) < 0)
             memory_exhausted(f.bytes.n);
         into->n += base64_encode(f.bytes, room);
         put_str(into, in_json ? STR("\"") : STR(""));

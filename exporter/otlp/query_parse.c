@@ -17,7 +17,7 @@
 #include <stdio.h>
 
 #define UNSUPPORTED "is not supported by sourceType OpenTelemetry"
-#define WAY_OUT \
+#define HINT_USE_PROMETHEUS \
     "; for all of PromQL set agent.otlp.prometheus.enabled in the chart, or give the source a host"
 
 enum { LOOKBACK_MS = 5 * 60 * 1000, QUERY_MAX_DEPTH = 50 };
@@ -94,7 +94,7 @@ static void fail_expected(struct parser *p, const char *what)
     if (p->kind == TOKEN_ERROR)
         fail(p, t, "%s", strchr("\"'`", t.p[0]) ? "string without a closing quote" : "unexpected character");
     else if (at_word(p, keywords) || (p->kind == TOKEN_OPERATOR && strchr("[:@<>=!", t.p[0])))
-        fail(p, t, "%s " UNSUPPORTED WAY_OUT, strchr("[:", t.p[0]) ? "a subquery" : got);
+        fail(p, t, "%s " UNSUPPORTED HINT_USE_PROMETHEUS, strchr("[:", t.p[0]) ? "a subquery" : got);
     else
         fail(p, t, "expected %s, got %s", what, p->kind == TOKEN_END ? "the end of the query" : got);
 }
@@ -408,7 +408,8 @@ static void parse_named(struct parser *p, struct expr *x)
     else if (f)
         parse_call(p, x, f);
     else
-        fail(p, name, "%s %.*s " UNSUPPORTED WAY_OUT, aggregates ? "aggregation" : "function", STR_ARG(name));
+        fail(p, name, "%s %.*s " UNSUPPORTED HINT_USE_PROMETHEUS, aggregates ? "aggregation" : "function",
+             STR_ARG(name));
 }
 
 /* ---- Operators ---- */
@@ -540,8 +541,8 @@ int query_parse(struct query **ret, struct str text, struct str query, char why[
 
     q->arena.chunk_bytes = 1024;
     if (query.n > QUERY_TEXT_MAX) {
-        fail(&p, query, "query of %zu bytes; sourceType OpenTelemetry takes at most %d" WAY_OUT, query.n,
-             QUERY_TEXT_MAX);
+        fail(&p, query, "query of %zu bytes; sourceType OpenTelemetry takes at most %d" HINT_USE_PROMETHEUS,
+             query.n, QUERY_TEXT_MAX);
         return -EINVAL;
     }
     p.query.p = arena_text(&q->arena, query);

@@ -465,7 +465,7 @@ static void row_put_sample(struct buf *out, int64_t ms, double v, bool first)
     enum { SAMPLE_BYTES = 400 };
     char *to, *p;
     size_t n;
-    int r = buf_room(out, SAMPLE_BYTES, &to);
+    int r = buf_reserve(out, SAMPLE_BYTES, &to);
 
     if (r < 0) {
         buf_fail(out, r);

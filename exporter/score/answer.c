@@ -99,7 +99,7 @@ static void set_escaped_label(struct answer_reader *r, enum ds_label label, stru
     char *to;
 
     buf_clear(&r->escape);
-    if (buf_room(&r->escape, raw.n * 3 + 1, &to) < 0) {
+    if (buf_reserve(&r->escape, raw.n * 3 + 1, &to) < 0) {
         r->error = -ENOMEM;
         return;
     }

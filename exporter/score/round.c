@@ -71,7 +71,7 @@ static const struct http_rule scoring_rules[] = {
     {0, HTTP_STATUS_MAX, HTTP_ANY, ROUND_HTTP_OTHER}, /* 3xx; a redirect to another origin */
 };
 
-enum round_error round_error_of_answer(const struct http_answer *a)
+enum round_error round_error_of_answer(const struct http_response *a)
 {
     return (enum round_error)HTTP_VERDICT(scoring_rules, a->status, a->error);
 }
@@ -221,7 +221,7 @@ static void reading_end(struct job *j)
     r->done(r->arg, &r->result);
 }
 
-static void got_scores(void *arg, struct http_answer *a)
+static void on_scores(void *arg, struct http_response *a)
 {
     struct round *r = arg;
     struct round_result *res = &r->result;
@@ -287,7 +287,7 @@ static void ask_for_scores(struct round *r)
     q.body = r->body;
     q.body_parts = r->n_body;
     credentials_apply(r->credentials, &q);
-    if (http_start(&r->call, r->rq.env->http, &q, got_scores, r) < 0)
+    if (http_start(&r->call, r->rq.env->http, &q, on_scores, r) < 0)
         round_fail(r, STAGE_SCORING, ROUND_URL, "scoringEndpoint is not a valid URL");
     else
         r->result.performed = true;

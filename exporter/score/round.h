@@ -56,7 +56,7 @@ const char *round_error_word(enum round_error e);
 /* Whether the cause may pass by itself, so that a retry makes sense. */
 bool round_error_may_pass(enum round_error e);
 /* The class of a transfer that failed, or of a status other than 2xx; ROUND_OK for a 2xx. */
-enum round_error round_error_of_answer(const struct http_answer *a);
+enum round_error round_error_of_answer(const struct http_response *a);
 /* Writes the reason and returns e. */
 enum round_error round_error_because(char why[ROUND_REASON_BYTES], enum round_error e, const char *fmt, ...)
     PRINTF_LIKE(3, 4);

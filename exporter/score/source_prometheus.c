@@ -317,7 +317,7 @@ static void prometheus_done(struct source *s)
     buf_done(&p->form);
 }
 
-static void got_answer(void *arg, struct http_answer *a);
+static void got_answer(void *arg, struct http_response *a);
 
 static int put_form(struct prometheus *p, struct str query)
 {
@@ -409,12 +409,12 @@ static void prometheus_ran(struct source *s)
 }
 
 /* Some proxies let only GET through, and then it depends on their limits whether a long URL passes. */
-static bool refuses_post(const struct prometheus *p, const struct http_answer *a)
+static bool refuses_post(const struct prometheus *p, const struct http_response *a)
 {
     return p->posts && a->error == HTTP_OK && (a->status == 403 || a->status == 405 || a->status == 501);
 }
 
-static void got_answer(void *arg, struct http_answer *a)
+static void got_answer(void *arg, struct http_response *a)
 {
     struct prometheus *p = arg;
     struct source *s = &p->source;

@@ -148,7 +148,7 @@ static void wait_synced(struct bench *b)
         assert_int_equal(loop_turn(b->f->loop, 5), 0);
 }
 
-static void on_read(void *arg, struct snapshot *s, const struct objection *failure)
+static void on_read(void *arg, struct snapshot *s, const struct api_error *failure)
 {
     struct bench *b = arg;
 

@@ -221,8 +221,8 @@ static void make_peers_input(struct work *w)
         most = size_max(most, message.n);
     }
     w->packed.max = w->out.max = SIZE_MAX / 2;
-    must(buf_room(&w->packed, most, &room) == 0);
-    must(buf_room(&w->out, snappy_max_compressed_length(most) * 2, &room) == 0);
+    must(buf_reserve(&w->packed, most, &room) == 0);
+    must(buf_reserve(&w->out, snappy_max_compressed_length(most) * 2, &room) == 0);
 }
 
 static void make_room(struct work *w)
@@ -231,7 +231,7 @@ static void make_room(struct work *w)
 
     for (size_t i = 0; i < PARTS; i++) {
         w->blocks[i].max = SIZE_MAX / 2;
-        must(buf_room(&w->blocks[i], w->frames[i]->block_n, &room) == 0);
+        must(buf_reserve(&w->blocks[i], w->frames[i]->block_n, &room) == 0);
         w->blocks[i].n = w->frames[i]->block_n;
         w->bytes += w->frames[i]->block_n;
     }

@@ -102,7 +102,7 @@ static struct work *work_new(int series)
     w->builder = batch_builder_new("cluster-1", "sample_my_score", 1u << 24);
     read_answer(w);
     render(w);
-    must(buf_room(&w->out, w->text.n + w->text.n / 8 + 4096, &to) == 0);
+    must(buf_reserve(&w->out, w->text.n + w->text.n / 8 + 4096, &to) == 0);
     return w;
 }
 

@@ -23,7 +23,7 @@ static void pack(struct work *w)
     char *room;
 
     must(deflateInit2(&z, 9, Z_DEFLATED, MAX_WBITS + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK);
-    must(buf_room(&w->packed, deflateBound(&z, w->plain.n), &room) == 0);
+    must(buf_reserve(&w->packed, deflateBound(&z, w->plain.n), &room) == 0);
     z.next_out = (unsigned char *)room;
     z.avail_out = (unsigned)deflateBound(&z, w->plain.n);
     must(deflate(&z, Z_FINISH) == Z_STREAM_END);
@@ -96,7 +96,7 @@ static void measure_bomb(void)
     char *room;
 
     work_begin(&w);
-    must(buf_room(&w.plain, 2 * LOOP_TURN_BYTES, &room) == 0);
+    must(buf_reserve(&w.plain, 2 * LOOP_TURN_BYTES, &room) == 0);
     memset(room, ' ', 2 * LOOP_TURN_BYTES);
     w.plain.n = 2 * LOOP_TURN_BYTES;
     pack(&w);

@@ -21,7 +21,7 @@ static void put_number(struct buf *b, double v)
 {
     char *to;
 
-    must(buf_room(b, NUM_MAX, &to) == 0);
+    must(buf_reserve(b, NUM_MAX, &to) == 0);
     b->n += num_put_double(to, v);
 }
 

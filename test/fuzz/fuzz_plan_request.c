@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct guide guide;
     struct str text = {(const char *)data, size};
     json_auto_t *json = NULL;
-    struct objection ob = {0};
+    struct api_error ob = {0};
     struct fleet_model *m = NULL;
     size_t bytes;
 

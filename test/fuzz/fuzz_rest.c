@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bool is_get = strcmp(op->method, "GET") == 0;
     struct httpd_request rq = {.content_type = is_get ? "" : "application/json", .content_encoding = ""};
     struct httpd_reply reply = {0};
-    struct objection ob;
+    struct api_error ob;
     struct httpd_route routes[ECHO_MAX + API_OWN_ROUTES], *route;
     json_auto_t *answer = NULL;
     BUF_AUTO(copy, SIZE_MAX);

@@ -29,7 +29,7 @@ int __wrap_queue_attach(struct queue *q, struct spool *spool)
 {
     reached[REACHED_OPENED_IN_FLIGHT] += queue_stats(q).in_flight > 1;
     if (planted == PLANT_NO_COMPANIONS)
-        queue_go_alone(q);
+        queue_send_alone(q);
     return __real_queue_attach(q, spool);
 }
 

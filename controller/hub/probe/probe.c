@@ -45,7 +45,7 @@ struct probe_ask {
     struct credentials *credentials; /* of the call */
     struct outcome outcome;
     /* Called once for each start, perhaps from within it. answer: NULL when none arrived. */
-    void (*ended)(struct probe *p, const struct http_answer *answer);
+    void (*ended)(struct probe *p, const struct http_response *answer);
 };
 
 struct probe {
@@ -191,7 +191,8 @@ WORD_TABLE(probe_reason_word, enum probe_reason, PROBE_REASONS,
             [PROBE_TOKEN_HOST_NOT_ALLOWED] = "TokenHostNotAllowed"});
 
 /* "HTTP 500 Internal Server Error: model not loaded", by the members in which frameworks put an error. */
-static void ask_status_text(const struct probe_ask *ask, char *out, size_t size, const struct http_answer *a)
+static void ask_status_text(const struct probe_ask *ask, char *out, size_t size,
+                            const struct http_response *a)
 {
     struct str text = a->status / 100 == 2 ? STR("") : buf_str(&a->body);
     json_auto_t *body = NULL;
@@ -207,7 +208,7 @@ static void ask_status_text(const struct probe_ask *ask, char *out, size_t size,
                      error ? str_of(error) : text);
 }
 
-static void ask_on_answer(void *arg, struct http_answer *a)
+static void ask_on_answer(void *arg, struct http_response *a)
 {
     struct probe_ask *ask = arg;
     struct probe_part *part = &ask->outcome.part;
@@ -353,7 +354,7 @@ static void probe_health_from_config(struct probe *p)
 }
 
 /* Accepts the configuration, unless agents would reject its summary: then the last good one stays. */
-static void probe_accept_config(struct probe *p, const struct http_answer *answer, struct outcome *o)
+static void probe_accept_config(struct probe *p, const struct http_response *answer, struct outcome *o)
 {
     CLEANUP(api_config_done) struct api_config new = {0};
     CLEANUP(effective_done) struct effective made = {.reason = EFFECTIVE_INCOMPLETE};
@@ -453,7 +454,7 @@ static void probe_settle(struct probe *p)
         probe_schedule(p);
 }
 
-static void probe_on_health(struct probe *p, const struct http_answer *answer)
+static void probe_on_health(struct probe *p, const struct http_response *answer)
 {
     enum probe_reason reason = p->health.outcome.part.reason;
 
@@ -467,7 +468,7 @@ static void probe_on_health(struct probe *p, const struct http_answer *answer)
     probe_settle(p);
 }
 
-static void probe_on_config(struct probe *p, const struct http_answer *answer)
+static void probe_on_config(struct probe *p, const struct http_response *answer)
 {
     struct outcome o = p->config.outcome; /* health does not depend on what the answer says */
 

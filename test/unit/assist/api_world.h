@@ -2,7 +2,7 @@
 #pragma once
 
 #include "controller/assist/api.h"
-#include "controller/assist/objection.h"
+#include "controller/assist/api_error.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
 #include "exporter/http/httpd.h"
@@ -29,12 +29,12 @@ static void world_echo(void *arg, struct call *c)
 
 static void world_fail(void *arg, struct call *c)
 {
-    struct objection ob = {0};
+    struct api_error ob = {0};
 
     (void)arg;
     if (json_object_get(c->input, "name")) {
-        objection_at(&ob, "name");
-        (void)objection_set(&ob, 404, "workload \"%s\" not found", "a\xff");
+        api_error_at(&ob, "name");
+        (void)api_error_set(&ob, 404, "workload \"%s\" not found", "a\xff");
         call_refuse(c, &ob, NULL);
     } else {
         call_fail(c, 409, NULL, "in the way");

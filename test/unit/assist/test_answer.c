@@ -15,7 +15,7 @@ static const uint32_t sites[] = {0, 1}, settings[] = {1, 4};
 
 static json_t *answer_of(struct guide *g, const uint32_t *at, const uint32_t *with, int64_t above)
 {
-    struct objection ob = {0};
+    struct api_error ob = {0};
     struct fleet_model *m = NULL;
     struct solution s;
     json_t *answer = NULL;

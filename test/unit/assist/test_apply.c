@@ -66,7 +66,7 @@ static void wants(struct run *run, const char *object)
     assert_int_equal(json_array_append_new(run->objects, json_loads(object, 0, NULL)), 0);
 }
 
-static void on_end(void *arg, const struct objection *failure, json_t *written)
+static void on_end(void *arg, const struct api_error *failure, json_t *written)
 {
     struct run *run = arg;
     char *text = written ? json_dumps(written, JSON_COMPACT) : NULL;

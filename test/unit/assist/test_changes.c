@@ -10,7 +10,7 @@
 
 static json_t *basis_of(const struct guide *g)
 {
-    struct objection ob = {0};
+    struct api_error ob = {0};
     struct fleet_model *m = NULL;
     json_t *basis;
 
@@ -23,7 +23,7 @@ static json_t *basis_of(const struct guide *g)
 /* As JSON; ends the guide. */
 static void changes(struct guide *g, const json_t *before, const char *expected)
 {
-    struct objection ob = {0};
+    struct api_error ob = {0};
     struct fleet_model *now = NULL;
     json_t *list;
     char *text;

@@ -15,7 +15,7 @@
 static void is_left_out(struct guide *g, const uint32_t *sites, const uint32_t *settings,
                         const char *expected)
 {
-    struct objection ob = {0};
+    struct api_error ob = {0};
     struct fleet_model *m = NULL;
     struct solution s;
     json_t *answer = NULL, *list;

@@ -14,7 +14,7 @@
 static struct fleet_model *model_of(struct guide *g)
 {
     struct fleet_model *m = NULL;
-    struct objection ob = {0};
+    struct api_error ob = {0};
 
     if (model_new(&m, g->request, g->hub, &ob) < 0)
         fail_msg("%s: %s", ob.field, ob.detail);
@@ -25,7 +25,7 @@ static struct fleet_model *model_of(struct guide *g)
 static void objects_to(struct guide *g, unsigned status, const char *field, const char *detail)
 {
     struct fleet_model *m = NULL;
-    struct objection ob = {0};
+    struct api_error ob = {0};
 
     assert_int_equal(model_new(&m, g->request, g->hub, &ob), -EINVAL);
     assert_string_equal(ob.detail, detail);

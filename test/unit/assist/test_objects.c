@@ -20,7 +20,7 @@ static const uint32_t own_sites[] = {0, 1}, own_settings[] = {1, 4};
 
 static json_t *objects_of(struct guide *g)
 {
-    struct objection ob = {0};
+    struct api_error ob = {0};
     struct fleet_model *m = NULL;
     struct solution s;
     json_t *list = NULL;
@@ -134,7 +134,7 @@ static void selects_by_what_a_cluster_carries(void **state)
 static void refuses_a_cluster_that_nothing_selects(void **state)
 {
     struct guide g = guide_new(GUIDE);
-    struct objection ob = {0};
+    struct api_error ob = {0};
     struct fleet_model *m = NULL;
     struct solution s;
     json_t *list = NULL;
@@ -158,7 +158,7 @@ static void lists_the_clusters_of_several_replicas(void **state)
              "'targetWorkloads':[{'name':'mwrs-app01','replicas':2}],"
              "'preference':{'addonPlacementScore':'example-performance-score',"
              "'scoreDimensionFormat':'${app};${device}'}}");
-    struct objection ob = {0};
+    struct api_error ob = {0};
     struct fleet_model *m = NULL;
     struct problem_pair placed[] = {{0, 0}, {0, 1}};
     uint32_t setting[] = {1, 4};
@@ -190,7 +190,7 @@ static void keeps_names_within_63_bytes(void **state)
         "device}'}}";
     static const uint32_t first[] = {0};
     struct guide g = guide_new(request);
-    struct objection ob = {0};
+    struct api_error ob = {0};
     struct fleet_model *m = NULL;
     struct solution s;
     json_t *list = NULL;

@@ -22,7 +22,7 @@ struct test {
     struct fake_kube *f;
     struct snapshot_reader *reader;
     struct snapshot *snapshot;
-    struct objection failure;
+    struct api_error failure;
     unsigned ended;
 };
 
@@ -55,14 +55,14 @@ static void begin(struct test *t)
         assert_int_equal(loop_turn(t->f->loop, 5), 0);
 }
 
-static void on_read(void *arg, struct snapshot *s, const struct objection *failure)
+static void on_read(void *arg, struct snapshot *s, const struct api_error *failure)
 {
     struct test *t = arg;
 
     t->ended++;
     t->snapshot = snapshot_free(t->snapshot);
     t->snapshot = s;
-    t->failure = failure ? *failure : (struct objection){.status = 200};
+    t->failure = failure ? *failure : (struct api_error){.status = 200};
 }
 
 static void reads(struct test *t, const struct reader_query *q, unsigned status)

@@ -20,7 +20,7 @@ static bool keeps_schema(const json_t *json, const char *wrong_field)
     const json_t *schema = json_object_get(schemas, "plan_request");
     CLEANUP(cleanup_free) char *text = json_dumps(json, 0);
     json_auto_t *read = NULL;
-    struct objection ob;
+    struct api_error ob;
     size_t bytes;
     int r;
 
@@ -55,7 +55,7 @@ static void names_the_field_that_is_wrong(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct guide g = guide_new(cases[i].request);
-        struct objection ob = {0};
+        struct api_error ob = {0};
         struct fleet_model *m = NULL;
 
         assert_true(keeps_schema(g.request, ""));

@@ -44,7 +44,7 @@ static json_t *parse(const char *text)
 }
 
 /* Reads a text with ' for " under the schema above. */
-static int read_text(json_t **ret, const char *text, struct objection *ob)
+static int read_text(json_t **ret, const char *text, struct api_error *ob)
 {
     CLEANUP(cleanup_free) char *copy = quoted(text);
     json_auto_t *schema = parse(schema_text);
@@ -88,7 +88,7 @@ static void names_the_field_and_what_is_wrong(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         json_t *value = NULL;
-        struct objection ob = {0};
+        struct api_error ob = {0};
         char detail[256];
 
         (void)snprintf(detail, sizeof(detail), "%s: %s", *cases[i].field ? cases[i].field : "body",
@@ -121,7 +121,7 @@ static void reads_what_keeps_the_schema(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         json_auto_t *expected = parse(cases[i].expected ? cases[i].expected : cases[i].text);
         json_auto_t *value = NULL;
-        struct objection ob;
+        struct api_error ob;
 
         assert_int_equal(read_text(&value, cases[i].text, &ob), 0);
         assert_true(json_equal(value, expected));
@@ -136,7 +136,7 @@ static void says_where_it_is_not_json(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-        struct objection ob;
+        struct api_error ob;
         json_t *value = NULL;
 
         assert_int_equal(read_text(&value, texts[i], &ob), -EINVAL);
@@ -150,7 +150,7 @@ static void cuts_a_path_that_is_too_long(void **state)
 {
     char name[600];
     json_auto_t *schema = parse("{'type':'object','additionalProperties':false}");
-    struct objection ob = {0};
+    struct api_error ob = {0};
     json_t *value = NULL;
     BUF_AUTO(text, 1 << 10);
     size_t bytes;
@@ -209,7 +209,7 @@ static void builds_no_tree_of_what_it_refuses(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(heads); i++) {
-        struct objection ob;
+        struct api_error ob;
         json_t *value = NULL;
         BUF_AUTO(text, 1 << 20);
         size_t bytes, before = live_bytes;
@@ -248,7 +248,7 @@ static void bounds_the_memory_of_a_tree(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         json_auto_t *schema = parse("{'type':'array'}");
-        struct objection ob;
+        struct api_error ob;
         json_t *value = NULL;
         BUF_AUTO(text, 4 << 20);
         size_t bytes, used, before;

@@ -23,7 +23,7 @@ static json_t *request_of(const char *format)
 static void matches(const char *format, const char *name, const char *expected)
 {
     struct guide g = {.request = request_of(format), .hub = snapshot_new((unix_ms){1})};
-    struct objection ob = {0};
+    struct api_error ob = {0};
     struct fleet_model *m = NULL;
     char found[1100] = "";
 

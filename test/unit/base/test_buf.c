@@ -45,7 +45,7 @@ static void remembers_that_an_append_failed(void **state)
     assert_int_equal(buf_failed(&b), -EFBIG);
     buf_putc(&b, 'd'); /* would fit, but after a hole */
     buf_printf(&b, "%d", 1);
-    assert_int_equal(buf_room(&b, 1, &to), -EFBIG);
+    assert_int_equal(buf_reserve(&b, 1, &to), -EFBIG);
     assert_holds(&b, STR("abc"));
     buf_truncate(&b, 2);
     assert_int_equal(buf_failed(&b), -EFBIG);
@@ -102,7 +102,7 @@ static void forgets_that_a_reservation_failed(void **state)
     char *to = NULL;
 
     (void)state;
-    assert_int_equal(buf_room(&b, 5, &to), -EFBIG);
+    assert_int_equal(buf_reserve(&b, 5, &to), -EFBIG);
     assert_int_equal(buf_failed(&b), 0);
     buf_puts(&b, "abcd");
     assert_holds(&b, STR("abcd"));
@@ -118,9 +118,9 @@ static void refuses_sizes_that_overflow(void **state)
     (void)state;
     buf_puts(&b, "abc");
     assert_int_equal(buf_failed(&b), 0);
-    assert_int_equal(buf_room(&b, SIZE_MAX, &to), -EFBIG);
-    assert_int_equal(buf_room(&b, SIZE_MAX - 2, &to), -EFBIG);
-    assert_int_equal(buf_room(&small, SIZE_MAX, &to), -EFBIG);
+    assert_int_equal(buf_reserve(&b, SIZE_MAX, &to), -EFBIG);
+    assert_int_equal(buf_reserve(&b, SIZE_MAX - 2, &to), -EFBIG);
+    assert_int_equal(buf_reserve(&small, SIZE_MAX, &to), -EFBIG);
     buf_put(&small, "", SIZE_MAX - 3);
     assert_int_equal(buf_failed(&small), -EFBIG);
     assert_null(to);
@@ -138,7 +138,7 @@ static void takes_nothing(void **state)
     buf_put_str(&b, (struct str){NULL, 0});
     buf_printf(&b, "%s", "");
     assert_int_equal(buf_failed(&b), 0);
-    assert_int_equal(buf_room(&b, 0, &to), 0);
+    assert_int_equal(buf_reserve(&b, 0, &to), 0);
     buf_putc(&b, 'x');
     assert_int_equal(buf_failed(&b), -EFBIG);
     assert_holds(&b, STR(""));
@@ -284,7 +284,7 @@ static void advises_the_kernel_on_its_pages(void **state)
 
         page_bytes = sizes[i];
         advised = refused = 0;
-        assert_int_equal(buf_room(&b, 8 << 20, &to), 0); /* large pages */
+        assert_int_equal(buf_reserve(&b, 8 << 20, &to), 0); /* large pages */
         b.n = 8 << 20;
         buf_keep(&b); /* free until it is used again */
         spare_trim();
@@ -315,11 +315,11 @@ static size_t room_after_keeping(size_t kept, size_t wanted, size_t max)
     BUF_AUTO(next, max);
     char *p;
 
-    assert_int_equal(buf_room(&first, kept, &p), 0);
+    assert_int_equal(buf_reserve(&first, kept, &p), 0);
     memset(p, 'x', kept);
     buf_keep(&first);
     assert_int_equal(first.cap, 0);
-    assert_int_equal(buf_room(&next, wanted, &p), 0);
+    assert_int_equal(buf_reserve(&next, wanted, &p), 0);
     memset(p, 'y', wanted); /* all of it is there */
     for (int i = 0; i < 5; i++)
         spare_trim();

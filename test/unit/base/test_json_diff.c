@@ -140,7 +140,7 @@ static void damage(struct buf *b)
 
     for (unsigned i = 1 + below(3); i > 0 && b->n > 0; i--) {
         size_t at = below((unsigned)b->n);
-        assert_int_equal(buf_room(b, 1, &room), 0);
+        assert_int_equal(buf_reserve(b, 1, &room), 0);
         switch (below(8)) {
         case 0:
             b->n = at;

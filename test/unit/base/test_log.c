@@ -33,7 +33,7 @@ static void catch_end(struct buf *into)
     (void)close(real_stderr);
     assert_int_equal(lseek(caught, 0, SEEK_SET), 0);
     do {
-        assert_int_equal(buf_room(into, 4096, &to), 0);
+        assert_int_equal(buf_reserve(into, 4096, &to), 0);
         n = read(caught, to, 4096);
         assert_true(n >= 0);
         into->n += (size_t)n;

@@ -53,7 +53,7 @@ struct env {
 
 struct got {
     unsigned times;
-    struct http_answer a;
+    struct http_response a;
     struct buf body;
 };
 
@@ -111,7 +111,7 @@ static inline int teardown(void **state)
     return 0;
 }
 
-static inline void on_done(void *arg, struct http_answer *a)
+static inline void on_done(void *arg, struct http_response *a)
 {
     struct got *g = arg;
 

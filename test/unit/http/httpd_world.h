@@ -221,7 +221,7 @@ static inline void hear_all(struct env *e, int fd, struct buf *b)
     ssize_t r;
 
     do {
-        assert_int_equal(buf_room(b, 65536, &room), 0);
+        assert_int_equal(buf_reserve(b, 65536, &room), 0);
         r = hear(e, fd, room, 65535);
         if (r > 0)
             b->n += (size_t)r;

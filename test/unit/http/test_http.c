@@ -317,7 +317,7 @@ static void refuses_an_answer_that_waited_for_us(void **state)
 
 static unsigned finished;
 
-static void count_done(void *arg, struct http_answer *a)
+static void count_done(void *arg, struct http_response *a)
 {
     (void)arg;
     assert_int_equal(a->error, HTTP_OK);
@@ -382,7 +382,7 @@ struct meddler {
     unsigned times;
 };
 
-static void meddle(void *arg, struct http_answer *a)
+static void meddle(void *arg, struct http_response *a)
 {
     struct meddler *m = arg;
     struct http_request rq = rq_of(fake_url(m->e->server, "/next"));

@@ -31,7 +31,7 @@ struct order {
     unsigned place; /* from 1, in which the calls ended */
 };
 
-static void on_end(void *arg, struct http_answer *a)
+static void on_end(void *arg, struct http_response *a)
 {
     struct order *o = arg;
 

@@ -106,10 +106,10 @@ static void set_server(struct world *w, struct fake_answer a)
 /* Every six seconds at most. */
 static void assert_returns(struct world *w)
 {
-    assert_true(kube_is_away(w->f->kube));
-    for (unsigned i = 0; i < 60 && kube_is_away(w->f->kube); i++)
+    assert_true(kube_is_unreachable(w->f->kube));
+    for (unsigned i = 0; i < 60 && kube_is_unreachable(w->f->kube); i++)
         pass(w, 100, 100);
-    assert_false(kube_is_away(w->f->kube));
+    assert_false(kube_is_unreachable(w->f->kube));
 }
 
 static void go_away(struct world *w, unsigned objects)
@@ -117,7 +117,7 @@ static void go_away(struct world *w, unsigned objects)
     add(w, objects);
     set_server(w, gone);
     pass(w, 3000, 100);
-    assert_true(kube_is_away(w->f->kube));
+    assert_true(kube_is_unreachable(w->f->kube));
 }
 
 static void asks_once_in_five_seconds_while_a_thousand_objects_wait(void **state)
@@ -169,7 +169,7 @@ static void forgets_the_failures_of_the_outage(void **state)
     pass(w, 120000, 500);
     set_server(w, gone);
     pass(w, 300000, 500);
-    assert_true(kube_is_away(w->f->kube));
+    assert_true(kube_is_unreachable(w->f->kube));
     set_server(w, well);
     fake_default(w->f->server, (struct fake_answer){.status = 403});
     assert_returns(w);
@@ -218,7 +218,7 @@ static void does_not_hold_up_others_for_one_failing_object(void **state)
     add(w, 1);
     for (unsigned i = 0; i < 60; i++) {
         pass(w, 1000, 500);
-        assert_false(kube_is_away(w->f->kube));
+        assert_false(kube_is_unreachable(w->f->kube));
         asked = fake_asides(w->f->server);
     }
     assert_in_range(asked, 3, 13);
@@ -242,7 +242,7 @@ static void takes_any_answer_but_5xx_for_life(void **state)
         go_away(w, 1);
         fake_kube_health(w->f, "/readyz", a);
         pass(w, 6000, 500);
-        assert_int_equal(!kube_is_away(w->f->kube), cases[i].alive);
+        assert_int_equal(!kube_is_unreachable(w->f->kube), cases[i].alive);
         set_server(w, well);
         pass(w, 16000, 500);
         assert_int_equal(w->done, i + 1);
@@ -314,7 +314,7 @@ static void asks_for_credentials_that_come_late(void **state)
     fake_default(w->f->server, well);
     add(w, 1);
     pass(w, 90000, 500);
-    assert_true(kube_is_away(late.kube));
+    assert_true(kube_is_unreachable(late.kube));
     fake_kube_file(w->f, "late", text);
     assert_returns(w);
     pass(w, 10100, 100);

@@ -31,7 +31,7 @@ static const struct clock fake_clock = {.mono = fake_mono, .wall = fake_wall};
 
 static void refuses_by_name(void **state)
 {
-#define WAY_OUT \
+#define HINT_USE_PROMETHEUS \
     "; for all of PromQL set agent.otlp.prometheus.enabled in the chart, or give the source a host"
 #define REGEX                                                                                             \
     "line 1, column 6: invalid regular expression: look-around, back-references, possessive quantifiers " \
@@ -42,17 +42,17 @@ static void refuses_by_name(void **state)
     } cases[] = {
         {"", "line 1, column 1: expected a selector such as metric{label=\"value\"}, a number, a function or "
              "an aggregation, got the end of the query"},
-        {"m > 1", "line 1, column 3: >" NOT WAY_OUT},
-        {"m == 1", "line 1, column 3: ==" NOT WAY_OUT},
-        {"m and n", "line 1, column 3: and" NOT WAY_OUT},
-        {"m + on (a) n", "line 1, column 5: on" NOT WAY_OUT},
-        {"m offset 5m", "line 1, column 3: offset" NOT WAY_OUT},
-        {"m @ 1", "line 1, column 3: @" NOT WAY_OUT},
-        {"rate(m[5m:1m])", "line 1, column 10: a subquery" NOT WAY_OUT},
-        {"sum(m)[5m]", "line 1, column 7: a subquery" NOT WAY_OUT},
-        {"topk(3, m)", "line 1, column 1: aggregation topk" NOT WAY_OUT},
-        {"quantile by (a) (0.5, m)", "line 1, column 1: aggregation quantile" NOT WAY_OUT},
-        {"\n absent(m)", "line 2, column 2: function absent" NOT WAY_OUT},
+        {"m > 1", "line 1, column 3: >" NOT HINT_USE_PROMETHEUS},
+        {"m == 1", "line 1, column 3: ==" NOT HINT_USE_PROMETHEUS},
+        {"m and n", "line 1, column 3: and" NOT HINT_USE_PROMETHEUS},
+        {"m + on (a) n", "line 1, column 5: on" NOT HINT_USE_PROMETHEUS},
+        {"m offset 5m", "line 1, column 3: offset" NOT HINT_USE_PROMETHEUS},
+        {"m @ 1", "line 1, column 3: @" NOT HINT_USE_PROMETHEUS},
+        {"rate(m[5m:1m])", "line 1, column 10: a subquery" NOT HINT_USE_PROMETHEUS},
+        {"sum(m)[5m]", "line 1, column 7: a subquery" NOT HINT_USE_PROMETHEUS},
+        {"topk(3, m)", "line 1, column 1: aggregation topk" NOT HINT_USE_PROMETHEUS},
+        {"quantile by (a) (0.5, m)", "line 1, column 1: aggregation quantile" NOT HINT_USE_PROMETHEUS},
+        {"\n absent(m)", "line 2, column 2: function absent" NOT HINT_USE_PROMETHEUS},
         {"0x1f + m", "line 1, column 1: number 0x1f" NOT "; write it as in 1, 0.5 or 1e-3"},
         {"m[5m]", "line 1, column 1: a range needs a function around it, as in rate(metric[5m])"},
         {"m[5m] + 1",

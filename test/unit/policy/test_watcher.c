@@ -299,11 +299,11 @@ static void leaves_the_claim_while_the_server_is_away(void **state)
     push_list(w, ONE "limit", claim(w, "compliant", true, "6"));
     push_watch(w, ONE "watch", FAKE_HANG_LATE, fake_kube_bookmark(w->f, "11"));
     start(w, STABLE_MS);
-    for (int i = 0; !kube_is_away(w->f->kube) && i < 300; i++) {
+    for (int i = 0; !kube_is_unreachable(w->f->kube) && i < 300; i++) {
         fake_kube_advance(w->f, 100);
         fake_kube_idle(w->f);
     }
-    assert_true(kube_is_away(w->f->kube));
+    assert_true(kube_is_unreachable(w->f->kube));
     for (int s = 0; s < 600; s += 10)
         fake_kube_advance(w->f, 10000);
     assert_writes_nothing_more(w, 0);

@@ -22,7 +22,7 @@ static void make_block(struct buf *into)
     b->values[2] = rw_double(RW_NAN_BITS);
     l = label_bytes_new(b->set, NULL, 0, series_count(b->set), c, NULL);
     f = frame_new(l, 0, l->n, AT);
-    assert_int_equal(buf_room(into, f->block_n, &room), 0);
+    assert_int_equal(buf_reserve(into, f->block_n, &room), 0);
     frame_fill(f, room, b->values, AT);
     into->n = f->block_n;
     (void)frame_free(f);

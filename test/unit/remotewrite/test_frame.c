@@ -182,7 +182,7 @@ static void frames_random_labels(void **state)
             label.value = value;
             s.labels = &place;
             s.n_labels = 1;
-            assert_int_equal(buf_room(&bytes, rw__v1__time_series__get_packed_size(&s), &room), 0);
+            assert_int_equal(buf_reserve(&bytes, rw__v1__time_series__get_packed_size(&s), &room), 0);
             bytes.n += rw__v1__time_series__pack(&s, (uint8_t *)room);
             at[l.n + 1] = bytes.n;
             pick[l.n] = (uint32_t)l.n;

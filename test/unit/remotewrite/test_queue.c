@@ -365,7 +365,7 @@ static void sorts_in_what_was_in_flight_when_a_spool_was_attached(void **state)
         int64_t last[3] = {0};
 
         if (both[alone]) {
-            queue_go_alone(q);
+            queue_send_alone(q);
             queue_finish(q, r, DROP_REJECTED, 0);
         } else {
             queue_put_back(q);

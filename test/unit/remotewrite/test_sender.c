@@ -615,7 +615,7 @@ static void heeds_retry_after_in_a_hurry(void **state)
         b.receiver.script[0].retry_after_ms = cases[i].retry_after_ms;
         publish(&b, "a", 5);
         settle(&b);
-        sender_hurry(b.sender, 3000);
+        sender_begin_flush(b.sender, 3000);
         run_until_sent(&b, 3000);
         assert_true(sender_done(b.sender));
         assert_int_equal(b.receiver.n, cases[i].requests);
@@ -636,7 +636,7 @@ static void tries_once_in_a_hurry(void **state)
     publish(&b, "a", 5);
     settle(&b);
     assert_false(sender_done(b.sender));
-    sender_hurry(b.sender, 3000);
+    sender_begin_flush(b.sender, 3000);
     settle(&b);
     assert_true(sender_done(b.sender));
     assert_int_equal(b.receiver.n, 2);
@@ -645,7 +645,7 @@ static void tries_once_in_a_hurry(void **state)
     begin(&b, "");
     publish(&b, "a", 5);
     publish(&b, "b", 5);
-    sender_hurry(b.sender, 3000);
+    sender_begin_flush(b.sender, 3000);
     settle(&b);
     assert_true(sender_done(b.sender));
     assert_int_equal(left(&b).samples, 0);
@@ -755,13 +755,13 @@ static void judges_answers(void **state)
         {{.status = 299}, VERDICT_SENT, VERDICT_STEP_DOWN, VERDICT_SENT},
         {{.status = 300}, VERDICT_RETRY, VERDICT_RETRY, VERDICT_RETRY},
         {{.status = 399}, VERDICT_RETRY, VERDICT_RETRY, VERDICT_RETRY},
-        {{.status = 400}, VERDICT_HALVE, VERDICT_HALVE, VERDICT_PARTIAL},
+        {{.status = 400}, VERDICT_BISECT, VERDICT_BISECT, VERDICT_PARTIAL},
         {{.status = 401}, VERDICT_DROP, VERDICT_DROP, VERDICT_PARTIAL},
         {{.status = 401, .error = HTTP_AUTH}, VERDICT_RETRY, VERDICT_RETRY, VERDICT_RETRY},
         {{.status = 408}, VERDICT_DROP, VERDICT_DROP, VERDICT_PARTIAL},
         {{.status = 413}, VERDICT_SHRINK, VERDICT_SHRINK, VERDICT_PARTIAL},
         {{.status = 415}, VERDICT_DROP, VERDICT_STEP_DOWN, VERDICT_PARTIAL},
-        {{.status = 422}, VERDICT_HALVE, VERDICT_HALVE, VERDICT_PARTIAL},
+        {{.status = 422}, VERDICT_BISECT, VERDICT_BISECT, VERDICT_PARTIAL},
         {{.status = 429}, VERDICT_RETRY, VERDICT_RETRY, VERDICT_RETRY},
         {{.status = 499}, VERDICT_DROP, VERDICT_DROP, VERDICT_PARTIAL},
         {{.status = 500}, VERDICT_RETRY, VERDICT_RETRY, VERDICT_RETRY},

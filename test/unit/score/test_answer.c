@@ -432,7 +432,7 @@ static void fill(struct buf *b, const char *unit, size_t times)
     size_t n = strlen(unit);
     char *to;
 
-    assert_int_equal(buf_room(b, n * times, &to), 0);
+    assert_int_equal(buf_reserve(b, n * times, &to), 0);
     for (size_t i = 0; i < times; i++)
         memcpy(to + i * n, unit, n);
     b->n += n * times;

@@ -282,7 +282,7 @@ static void judges_answers(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        const struct http_answer a = {.status = cases[i].status, .error = cases[i].error};
+        const struct http_response a = {.status = cases[i].status, .error = cases[i].error};
         enum round_error e = round_error_of_answer(&a);
 
         assert_string_equal(round_error_word(e), cases[i].word);

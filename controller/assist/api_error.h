@@ -4,13 +4,13 @@
 
 #include "exporter/base/def.h"
 
-struct objection {
-    unsigned status;   /* of HTTP; 0: no objection */
+struct api_error {
+    unsigned status;   /* of HTTP; 0: no error */
     char field[192];   /* of the request: "clusters[1].name"; empty: none in particular */
     char detail[1024]; /* a sentence for people, one line */
 };
 
-/* Sets the field that objections from now on are about. */
-void objection_at(struct objection *ob, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Sets the field that errors from now on are about. */
+void api_error_at(struct api_error *ob, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Returns -EINVAL. */
-int objection_set(struct objection *ob, unsigned status, const char *fmt, ...) PRINTF_LIKE(3, 4);
+int api_error_set(struct api_error *ob, unsigned status, const char *fmt, ...) PRINTF_LIKE(3, 4);

@@ -1,4 +1,4 @@
-#include "controller/assist/objection.h"
+#include "controller/assist/api_error.h"
 
 #include "exporter/base/str.h"
 #include "exporter/base/text.h"
@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-void objection_at(struct objection *ob, const char *fmt, ...)
+void api_error_at(struct api_error *ob, const char *fmt, ...)
 {
     va_list args;
 
@@ -16,7 +16,7 @@ void objection_at(struct objection *ob, const char *fmt, ...)
     va_end(args);
 }
 
-int objection_set(struct objection *ob, unsigned status, const char *fmt, ...)
+int api_error_set(struct api_error *ob, unsigned status, const char *fmt, ...)
 {
     char text[2048];
     va_list args;
