@@ -1,3 +1,4 @@
+/* Owns nothing; whoever has the error calls it. */
 #include "controller/assist/api_error.h"
 
 #include "exporter/base/str.h"

@@ -1,3 +1,4 @@
+/* Looks for the other writer, and says in words that there is one. Owns nothing; on the loop. */
 #include "controller/kube/fight.h"
 
 #include "controller/kube/json.h"

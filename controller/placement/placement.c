@@ -1,3 +1,6 @@
+/* Owns the slots of objects, what was told of each scorer, the watch, and the queue of writes. Called by
+ * the agent as its sink, by the watch and by the queue, all on the loop. What belongs to another is never
+ * written or deleted. */
 #include "controller/placement/placement.h"
 
 #include "controller/kube/fight.h"

@@ -1,3 +1,5 @@
+/* Derives an object's wanted state from what was told of its scorer, and compares it with what was
+ * written. Sends nothing. On the loop. */
 #include "controller/placement/slot.h"
 
 #include "controller/kube/fight.h"

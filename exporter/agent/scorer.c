@@ -1,3 +1,5 @@
+/* Owns one scorer's schedule, its current scores and their expiry. Called by the agent, by timers and by
+ * rounds, all on the loop. Scores that are too old are removed by a timer, whatever the rounds do. */
 #include "exporter/agent/scorer.h"
 
 #include "exporter/base/alloc.h"

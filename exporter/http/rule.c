@@ -1,3 +1,4 @@
+/* Looks up what an answer means. Owns nothing; any thread. */
 #include "exporter/http/rule.h"
 
 #include "exporter/base/invariant.h"

@@ -1,3 +1,5 @@
+/* Reads the scoring API's response in one pass, without a tree. Called by whoever has the builder: the
+ * loop, or the worker for a large response. */
 #include "exporter/base/alloc.h"
 #include "exporter/base/escape.h"
 #include "exporter/base/hash.h"

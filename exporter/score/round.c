@@ -1,3 +1,5 @@
+/* Owns a round's calls, its sources and its deadline. On the loop; a worker reads large responses and
+ * hands them back. A round never ends twice, and never from inside round_start(). */
 #include "exporter/score/round.h"
 
 #include "exporter/base/alloc.h"

@@ -1,3 +1,4 @@
+/* Merges a spec with a /config into the summary that agents get. Pure. */
 #include "controller/hub/rules/rules.h"
 
 #include "exporter/base/alloc.h"

@@ -1,3 +1,4 @@
+/* The state of one scorer on one cluster, and its reason in words. Pure. */
 #include "controller/hub/rules/rules.h"
 
 #include <stdio.h>

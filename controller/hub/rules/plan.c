@@ -1,3 +1,4 @@
+/* Which scorers each cluster gets: masks, and clusters grouped by equal lists. Pure. */
 #include "controller/hub/rules/rules.h"
 
 #include "exporter/base/alloc.h"

@@ -1,3 +1,4 @@
+/* Reads the report of an agent, which may say anything. Pure. */
 #include "controller/hub/rules/rules.h"
 
 #include "exporter/base/alloc.h"

@@ -1,3 +1,4 @@
+/* Reads a DynamicScorer's spec and a /config, and names each fault by its field. Pure. */
 #include "controller/hub/rules/rules.h"
 
 #include "exporter/base/doc.h"

@@ -1,3 +1,4 @@
+/* The text of a ManifestWork, and what is read back from one that others may have changed. Pure. */
 #include "controller/hub/rules/rules.h"
 
 #include "exporter/base/alloc.h"

@@ -1,3 +1,5 @@
+/* The ManifestWork of each cluster: created, patched and deleted by the queue, one call at a time for a
+ * cluster. On the loop. */
 #include "controller/hub/state/state.h"
 
 #include "controller/kube/fight.h"

@@ -1,3 +1,5 @@
+/* Owns the hub's watches and queues, and passes on what they show (state.h says to which files). On the
+ * loop. */
 #include "controller/hub/state/state.h"
 
 #include "exporter/base/alloc.h"
