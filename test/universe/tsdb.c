@@ -364,11 +364,26 @@ static bool is_in_order(const struct sim_node *a)
            !(a->was_killed && a->disk_failed);
 }
 
+/* Whether the time is that of a clock that was a day ahead. */
+static bool is_ahead(int64_t at)
+{
+    return at - (SIM_BEGAN_MS + sim_now_ms) >= HOUR_MS;
+}
+
 /* A clock that goes a day ahead for the second time may be behind where it was at the first, and by then the
  * agent has forgotten those times, as it must. */
 static bool is_ahead_again(const struct sim_node *a, int64_t at)
 {
-    return a->times_ahead > 1 && at - (SIM_BEGAN_MS + sim_now_ms) >= HOUR_MS;
+    return a->times_ahead > 1 && is_ahead(at);
+}
+
+/* Whether a sample is the series' last one from now on. What had arrived may come again after a power cut,
+ * and so may times of a clock that was ahead, which do not count a second time: what follows is earlier. */
+static bool is_newest(const struct series_state *s, const struct taken *one, int64_t at, bool is_back)
+{
+    if (at > s->last_ms)
+        return !one->arrived || !is_ahead(at);
+    return is_back && !one->arrived;
 }
 
 static void tsdb_take(const struct wire_request *rq, const struct sim_node *a, int64_t answer_at)
@@ -381,7 +396,7 @@ static void tsdb_take(const struct wire_request *rq, const struct sim_node *a, i
         /* After a clock that was a day ahead. */
         bool is_back = a->times_ahead > 0 && !one->arrived && s->order_ms != INT64_MIN &&
                        s->order_ms - wire->at >= HOUR_MS;
-        bool is_newest;
+        bool counts;
 
         reached[REACHED_CLOCK_BACK] += is_back;
         if (wire->bits == RW_STALE_BITS && !one->arrived)
@@ -400,12 +415,12 @@ static void tsdb_take(const struct wire_request *rq, const struct sim_node *a, i
             s->order_ms = wire->at;
         s->marker_lost |=
             (!in_order || fleet_elects(a)) && wire->bits == RW_STALE_BITS && wire->at < s->last_ms;
-        is_newest = wire->at > s->last_ms ? !one->arrived || a->times_ahead == 0 : is_back && !one->arrived;
+        counts = is_newest(s, one, wire->at, is_back);
         one->arrived = true;
         if (!universe.answer_is_lost)
             tsdb_acknowledge(one, a, answer_at);
         reached[REACHED_MARKER] += wire->bits == RW_STALE_BITS;
-        if (!is_newest)
+        if (!counts)
             continue;
         s->last_ms = wire->at;
         s->last_bits = wire->bits;
