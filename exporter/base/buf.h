@@ -20,7 +20,7 @@ struct buf {
     size_t n;   /* bytes in use */
     size_t cap; /* bytes allocated */
     size_t max; /* ceiling for n */
-    int error;  /* of the first append that failed; 0: none */
+    int error;  /* of the first append that failed; 0: none. Writers ask by buf_failed() */
     bool asked; /* buf_failed() has told somebody of it */
 };
 

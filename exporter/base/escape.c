@@ -7,7 +7,7 @@
 
 void buf_put_url(struct buf *b, struct str s)
 {
-    for (struct str c = {s.p, 1}; c.p < s.p + s.n && buf_failed(b) == 0; c.p++) {
+    for (struct str c = {s.p, 1}; c.p < s.p + s.n && !b->error; c.p++) {
         if (str_has_only(c, "-._~"))
             buf_put_str(b, c);
         else
@@ -88,7 +88,7 @@ static void json_put_escaped(struct buf *b, struct str s, size_t *ret_n)
 /* Without the quotes. */
 static void json_put_run(struct buf *b, struct str s)
 {
-    while (s.n > 0 && buf_failed(b) == 0) {
+    while (s.n > 0 && !b->error) {
         size_t n = clean_prefix(s);
 
         if (n > 0)

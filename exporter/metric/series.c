@@ -8,6 +8,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/escape.h"
 #include "exporter/base/hash.h"
+#include "exporter/base/invariant.h"
 #include "exporter/base/order.h"
 #include "exporter/num/num.h"
 
@@ -448,20 +449,32 @@ static void spellings_done(struct spellings *s)
 
 struct batch *batch_ref(struct batch *b)
 {
-    (void)__atomic_add_fetch(&b->refs, 1, __ATOMIC_RELAXED);
+    unsigned before = __atomic_fetch_add(&b->refs, 1, __ATOMIC_RELAXED);
+
+    invariant(before > 0);
     return b;
+}
+
+static void batch_free(struct batch *b)
+{
+    (void)series_set_unref(b->set);
+    free(b->score_name);
+    free(b->values);
+    free(b->order);
+    free(b->cuts);
+    free(b);
 }
 
 struct batch *batch_unref(struct batch *b)
 {
-    if (b && __atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) == 0) {
-        (void)series_set_unref(b->set);
-        free(b->score_name);
-        free(b->values);
-        free(b->order);
-        free(b->cuts);
-        free(b);
-    }
+    unsigned before;
+
+    if (!b)
+        return NULL;
+    before = __atomic_fetch_sub(&b->refs, 1, __ATOMIC_ACQ_REL);
+    invariant(before > 0);
+    if (before == 1)
+        batch_free(b);
     return NULL;
 }
 

@@ -1,4 +1,5 @@
 #include "exporter/base/buf.h"
+#include "exporter/base/escape.h"
 #include "exporter/base/spare.h"
 #include "test/unit/base/last_line.h"
 
@@ -198,6 +199,21 @@ static void takes_a_failure_unasked(void)
     buf_done(&taken);
 }
 
+/* Whoever writes for another does not ask for it. */
+static void is_not_asked_by_what_escapes(void **state)
+{
+    BUF_AUTO(json, 4);
+    BUF_AUTO(url, 4);
+
+    (void)state;
+    buf_put_json(&json, STR("a\nb\nc"));
+    buf_put_url(&url, STR("a b c"));
+    assert_false(json.asked);
+    assert_false(url.asked);
+    assert_int_equal(buf_failed(&json), -EFBIG);
+    assert_int_equal(buf_failed(&url), -EFBIG);
+}
+
 /* Bytes with a hole are for those only who know it. */
 static void must_be_asked_before_a_failure_is_taken(void **state)
 {
@@ -352,6 +368,7 @@ int main(void)
         cmocka_unit_test(moves_out_what_it_holds),
         cmocka_unit_test(keeps_what_is_whole_or_what_was_before),
         cmocka_unit_test(must_be_asked_before_a_failure_is_taken),
+        cmocka_unit_test(is_not_asked_by_what_escapes),
         cmocka_unit_test(expects_what_may_not_fit),
         cmocka_unit_test(gives_memory_back),
         cmocka_unit_test(keeps_large_memory_for_buffers_of_that_size),
