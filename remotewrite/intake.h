@@ -22,7 +22,7 @@ struct intake *intake_free(struct intake *in);
 /* From now on, this configuration counts. intake_renew() follows for each scorer. */
 void intake_configure(struct intake *in, const struct rw_endpoint_config *c);
 
-/* What these take is queued in part only until intake_commit(), so that many batches cost few syncs. */
+/* Some of what these take is queued only by intake_commit(), so that many batches share a sync. */
 
 /* Takes the samples of a batch, and stale markers for series that disappeared. */
 void intake_publish(struct intake *in, struct batch *b);

@@ -26,7 +26,7 @@ struct kube_object;
 
 enum { KUBE_FAR_MS = 24 * 3600 * 1000 };
 
-/* The meaning of an API server's answer, from one table, so that no caller inspects status codes. */
+/* The meaning of an API server's answer, from the tables in client.c: callers decide by it. */
 enum kube_verdict {
     KUBE_OK,
     KUBE_RETRY,        /* no connection, 429, 5xx, time-out: transient; retry after kube_backoff_ms() */
@@ -207,7 +207,7 @@ struct kube_watch_options {
     const char *name;           /* a single object, as resourceNames in a Role allow; NULL: all */
     const char *field_selector; /* without a name; NULL: none */
     struct kube_cut *cut;       /* applied to every object; NULL: none. Must outlive the watch */
-    size_t page;                /* objects per page of a list; 0: 500. A page of more than 16 MiB is split */
+    size_t page;                /* objects per page of a list; 0: 100. A page of more than 16 MiB is split */
     /* All run on the loop, must not free the watch, and may be NULL. */
     void (*on_set)(void *arg, json_t *object); /* borrowed; of a list: without apiVersion and kind */
     void (*on_delete)(void *arg, const char *namespace, const char *name);

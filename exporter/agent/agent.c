@@ -57,6 +57,7 @@ static size_t series_left(void *arg, const struct scorer *s)
 static void agent_render_own(struct agent *a)
 {
     uint64_t held, limit;
+    int r;
 
     loop_timer_clear(a->state.loop, &a->own_timer);
     if (a->state.hooks.render)
@@ -69,8 +70,9 @@ static void agent_render_own(struct agent *a)
     metric_set(a->state.metrics, METRIC_SCORERS, LV_NONE,
                a->state.config ? (double)a->state.config->summaries.n : 0);
     metric_set(a->state.metrics, METRIC_TOTAL_SERIES, LV_NONE, (double)total_series(a));
-    if (page_set_own(a->state.page, a->state.metrics) < 0)
-        log_error("own metrics not rendered: out of memory");
+    r = page_set_own(a->state.page, a->state.metrics);
+    if (r < 0)
+        log_error("own metrics not rendered, the last ones stay", L_ERR(r));
     a->own_at = loop_now(a->state.loop);
 }
 

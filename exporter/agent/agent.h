@@ -69,7 +69,8 @@ struct agent_election {
 
 /* What the program that runs the agent adds to it. Each function may be NULL. */
 struct agent_hooks {
-    /* A configuration is being applied, which must not be kept; its scorers start next on the leader. */
+    /* A configuration is being applied; its scorers start next, on the leader. The pointer must not be
+     * kept. */
     void (*config)(void *arg, const struct config *c);
     /* The program's own metrics are about to be rendered. */
     void (*render)(void *arg);

@@ -8,6 +8,7 @@
  *         {0, HTTP_STATUS_MAX, HTTP_ANY, VERDICT_DROP},
  *     };
  *
+ * A place may set the cause of an answer itself, as remote write does for a 401 to a token of OAuth 2.0.
  * The first row that matches decides; the last one matches everything. Pure; any thread. */
 #pragma once
 

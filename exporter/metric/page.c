@@ -36,7 +36,7 @@ struct page {
     struct lock lock;
     struct row *row;        /* the loop writes it under the lock and reads it without */
     struct block **blocks;  /* of the next row, sorted by score name; the head has none. The loop's alone */
-    size_t n_blocks;        /* as well */
+    size_t n_blocks;        /* the loop's alone */
     uint64_t version;       /* counts rows. Under the lock */
     uint64_t fresh;         /* bytes of the blocks that came after the row. Under the lock */
     uint64_t allocated;     /* atomic: bytes of all blocks that exist, also those that only scrapes hold */

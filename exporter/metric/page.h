@@ -15,7 +15,8 @@ struct page *page_new(bool has_scores);
 struct page *page_free(struct page *p);
 DEFINE_CLEANUP(struct page, page_free)
 
-/* A scorer's whole new set of scores, which replaces its last. Loop thread. */
+/* A scorer's whole new set of scores, which replaces its last. Without room for it, an error is logged and
+ * the last one stays. Loop thread. */
 void page_publish(struct page *p, struct batch *b);
 /* The scorer's scores, if there are any, are gone. Loop thread. */
 void page_withdraw(struct page *p, const char *score_name);
@@ -24,7 +25,7 @@ void page_withdraw(struct page *p, const char *score_name);
 MUST_USE int page_set_own(struct page *p, const struct metrics *own);
 /* The size of the program's own metrics as text. Loop thread. */
 size_t page_own_bytes(const struct page *p);
-/* Bytes kept for the page, the series of its blocks included. Loop thread. */
+/* Bytes kept for the page, the series of its blocks included. Loop thread, or any with the page's lock. */
 size_t page_memory(const struct page *p);
 
 /* GET /metrics (an httpd_fn, direct). */

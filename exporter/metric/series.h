@@ -54,7 +54,7 @@ struct cut_labels {
     uint32_t uncut[DS_LABELS];
 };
 
-/* The result of one round. Immutable once sealed. */
+/* The result of one round. Immutable once sealed: any thread may read it, and take and drop references. */
 struct batch {
     unsigned refs; /* atomic */
     char *score_name;
@@ -72,7 +72,8 @@ struct batch *batch_ref(struct batch *b);
 struct batch *batch_unref(struct batch *b);
 DEFINE_CLEANUP(struct batch, batch_unref)
 
-/* Builds the batches of one scorer, round after round. Loop thread only. */
+/* Builds the batches of one scorer, round after round. One thread at a time: the loop, or the worker while it
+ * reads a large response. */
 struct batch_builder;
 
 /* The labels of a result. DS_CLUSTER and DS_SCORE_NAME are ignored: the builder sets them. */

@@ -1,7 +1,8 @@
 /* Sinks: where scores go. All functions are called on the loop. None of them blocks: a sink renders, queues
  * or counts, and returns. None reaches back into a scorer: what it needs of a round comes with the outcome.
  *
- * A new sink is a file with a struct sink_ops, and a call of agent_add_sink(). */
+ * A new sink is a file with a struct sink_ops, a call of agent_add_sink(), and one more in AGENT_MAX_SINKS
+ * (exporter/agent/agent.c). */
 #pragma once
 
 #include "exporter/base/clock.h"
@@ -17,9 +18,9 @@ struct round_outcome {
     size_t source_series;   /* that the sources returned */
     size_t results;         /* in the scoring API's response */
     size_t invalid;         /* of these, dropped as they have no valid score or metric */
-    struct batch *batch;    /* the new scores. NULL: the round failed, and the last ones stay */
+    struct batch *batch;    /* the new scores. NULL: the round failed; the last ones stay until withdrawn */
     int64_t life_ms;        /* how long scores are good for, from when their answer was there */
-    int64_t expires_ms; /* when the current scores are withdrawn at the latest, Unix time; 0: never had any */
+    int64_t expires_ms;     /* when the current scores expire, Unix time; 0: there never were any */
 };
 
 struct sink;

@@ -74,7 +74,7 @@ const char *const reached_names[REACHED_COUNT] = {
 const char *const plant_names[PLANTS] = {
     "none",
     "a sync is forgotten",
-    "the position moves before a 2xx",
+    "a failed request is taken for a 2xx",
     "a stale marker comes before the last value",
     "a repeated request has other bytes",
     "the active series are not stored",

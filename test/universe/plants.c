@@ -1,4 +1,5 @@
-/* Planted bugs, in functions that are called across files. */
+/* Planted bugs in functions that are called across files. Others are in the models of disk, network, API
+ * server and receiver: look for PLANT_. */
 #include "controller/kube/kube.h"
 #include "controller/placement/slot.h"
 #include "exporter/base/backoff.h"
