@@ -593,7 +593,7 @@ static void watch_on_end(void *arg, struct kube_answer *a)
         w->next = WATCH_CHECK;
     if (good) {
         w->stream_failures = 0;
-        watch_again(w, (int64_t)rand_below(MIN_RETRY_MS / 2));
+        watch_again(w, 1 + (int64_t)rand_below(MIN_RETRY_MS / 2)); /* in a turn of its own */
     } else {
         /* A stream that ends right after its start, each time, must not become a busy loop. */
         watch_retry(w, ++w->stream_failures, -1);
