@@ -124,7 +124,8 @@ def test_a_spec_in_none_mode(hub, fake, start_controller):
     # Another name is another scorer.
     hub.apply_scorer("s", own("memory", fake.url, source=source(query=" ; ")))
     hub.wait_scores("c1")
-    assert "stays active" not in hub.wait_scorer("s", "Valid", "False")[2]
+    # The status follows the ManifestWork.
+    wait_until(lambda: "stays active" not in hub.wait_scorer("s", "Valid", "False")[2], "the last summary is forgotten")
 
 
 def test_a_token_that_may_not_go_there_any_more(hub, fake, start_controller):
