@@ -53,7 +53,7 @@ def test_an_add_on_that_goes_and_comes_back(hub, fake, start_controller, tmp_pat
         hub.set_addon(cluster, "True")
         hub.wait_scores(cluster, "cpu", "memory", deadline=LONG)
     wait_until(lambda: hub.config()["status"]["clusters"]["managed"] == 3, "all are served")
-    assert "without the add-on" not in hub.wait_scorer("s", "Distributed", "False")[2]
+    wait_until(lambda: "without the add-on" not in hub.wait_scorer("s", "Distributed", "False")[2], "and so it says")
     assert controller.metric("dynamic_scoring_kubernetes_up", resource="managedclusteraddons") is not None
 
 
