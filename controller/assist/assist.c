@@ -147,8 +147,9 @@ static struct plan_job *plan_job_free(struct plan_job *j)
 }
 DEFINE_CLEANUP(struct plan_job, plan_job_free)
 
-/* Releases on the loop what others hold, too, who end there. jansson's count of references is atomic, but it
- * does not order the last use of one thread before the end in another. */
+/* Releases on the loop what calls hold, too. jansson's count of references is atomic, but does not order the
+ * last use of one thread before the end in another: ThreadSanitizer saw the second worker free what a call on
+ * the loop had just released. A large reply, which a worker prints, is still released there. */
 static void plan_release_shared(json_t **value)
 {
     if (*value && (*value)->refcount > 1)
