@@ -173,6 +173,20 @@ def decided(hub):
     return [d["clusterName"] for one in found for d in one.get("status", {}).get("decisions", [])]
 
 
+def put_global_set(hub):
+    """The ManagedClusterSet of all clusters, which OCM's registration controller makes."""
+    every = {"clusterSelector": {"selectorType": "LabelSelector", "labelSelector": {}}}
+    hub.put(SETS, "ManagedClusterSet", "global", every)
+
+
+def decisions_of(hub, namespace, placement):
+    """The clusters that one Placement has selected, by name."""
+    path = DECISIONS.replace("/namespaces/default/", f"/namespaces/{namespace}/")
+    label = f"cluster.open-cluster-management.io%2Fplacement%3D{placement}"
+    found = hub.kube.call("GET", f"{path}?labelSelector={label}")["items"]
+    return sorted(d["clusterName"] for one in found for d in one.get("status", {}).get("decisions", []))
+
+
 @contextlib.contextmanager
 def fixed_ports():
     """One webhook at a time has them on this machine; skips the test where another program does."""
