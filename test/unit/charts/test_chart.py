@@ -329,6 +329,30 @@ def check_versions():
     check(chart["version"] == chart["appVersion"] == version, "Chart.yaml has another version than .version")
 
 
+def check_artifact_hub():
+    """What Artifact Hub shows: the image that the chart runs, its CRDs, links that lead to files of ours, and entries of the changelog."""
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    shown = {key.removeprefix("artifacthub.io/"): yaml.safe_load(text) for key, text in chart["annotations"].items()}
+    check(shown["license"] == "Apache-2.0" and "Apache License" in (TOP / "LICENSE").read_text(), f"license: {shown['license']}")
+    container = find(template({}), "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    check([i["image"] for i in shown["images"]] == [container["image"]], f"images: {shown['images']}, the chart runs {container['image']}")
+    release = (TOP / ".github" / "workflows" / "release.yml").read_text()
+    built = [f"linux/{arch}" for arch in re.findall(r"--arch (\w+)", release)]
+    check([i["platforms"] for i in shown["images"]] == [built], f"platforms: {shown['images']}, a release builds {built}")
+    crds = [o for o in yaml.safe_load_all(helm("show", "crds", CHART).stdout) if o]
+    served = sorted((o["spec"]["names"]["kind"], o["metadata"]["name"], o["spec"]["versions"][-1]["name"]) for o in crds)
+    check(sorted((c["kind"], c["name"], c["version"]) for c in shown["crds"]) == served, f"crds: {shown['crds']}, there are {served}")
+    ours = f"{chart['sources'][0]}/blob/main/"
+    for link in shown["links"]:
+        path = link["url"].removeprefix(ours)
+        check(link["name"] and link["url"].startswith("https://"), f"links: {link}")
+        check(path == link["url"] or (TOP / path).is_file(), f"links: there is no {path}")
+    changelog = " ".join((TOP / ".github" / "CHANGELOG.md").read_text().split())
+    for change in shown["changes"]:
+        check(change["kind"] in ("added", "changed", "deprecated", "removed", "fixed", "security"), f"changes: {change}")
+        check(change["description"] in changelog, f"changes: the changelog does not say `{change['description']}`")
+
+
 def check_crds():
     """Helm does not separate the files, and kubectl would read two documents in one as the last."""
     shown = list(yaml.safe_load_all(helm("show", "crds", CHART).stdout))
@@ -359,6 +383,7 @@ def main():
     check_images()
     check_agent_file()
     check_versions()
+    check_artifact_hub()
     check_crds()
     check_manifest()
     report()
