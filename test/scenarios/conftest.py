@@ -21,7 +21,7 @@ from lib.prometheus import running_prometheus
 # of the programs that are built last.
 PARTS = re.compile(r"^from lib(\.| import .*\b)(image|kube|machine|openapi|package|pod|reference)\b", re.MULTILINE)
 LAST = re.compile(
-    r"^from lib(\.| import .*\b)(fleet|governance|ocm)\b|\b(actionlint|glua|go_crds|ocm|old-version|pint|prometheus3|telemetrygen)\b",
+    r"^from lib(\.| import .*\b)(fleet|governance|ocm)\b|\b(actionlint|glua|go_crds|kube-score|kube-state-metrics|ocm|old-version|pint|prometheus3|telemetrygen)\b",
     re.MULTILINE,
 )
 
