@@ -1,6 +1,6 @@
 /* `dynamic-scoring controller`: the hub's part. */
+#include "controller/hub/hub.h"
 #include "controller/hub/pages/web.h"
-#include "controller/hub/state/state.h"
 #include "controller/kube/kube.h"
 #include "controller/role.h"
 #include "exporter/base/log.h"

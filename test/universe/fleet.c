@@ -1,8 +1,9 @@
 /* Owns what Open Cluster Management and its users do on the API servers, and what must hold there: who may
  * write what, one leader, scores that are as young as validUntil says, and a hub that all agree with. */
+#include "controller/hub/hub.h"
+#include "controller/hub/observed/object.h"
 #include "controller/hub/pages/web.h"
 #include "controller/hub/rules/rules.h"
-#include "controller/hub/state/state.h"
 #include "controller/kube/json.h"
 #include "controller/kube/kube.h"
 #include "exporter/base/alloc.h"

@@ -2,7 +2,7 @@
 #include "test/universe/world.h"
 
 #include "controller/agent_kube.h"
-#include "controller/hub/state/state.h"
+#include "controller/hub/hub.h"
 #include "exporter/agent/agent.h"
 #include "exporter/agent/scorer.h"
 #include "exporter/base/alloc.h"

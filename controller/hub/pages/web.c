@@ -1,10 +1,25 @@
-/* All is answered on the loop: at rest it does nothing, and a probe of /healthz finds one that hangs. */
+/* Answers requests for the hub's pages and their JSON. All is answered on the loop, each request from one
+ * view of the fleet: at rest it does nothing, and a probe of /healthz finds a loop that hangs. Changes
+ * nothing of the hub. */
 #include "controller/hub/pages/web.h"
 
+#include "controller/hub/follows/condition.h"
+#include "controller/hub/follows/counts.h"
+#include "controller/hub/follows/health.h"
+#include "controller/hub/follows/masks.h"
+#include "controller/hub/follows/pairs.h"
+#include "controller/hub/follows/scorer_status.h"
+#include "controller/hub/follows/target.h"
+#include "controller/hub/observed/cluster.h"
+#include "controller/hub/observed/config.h"
+#include "controller/hub/observed/object.h"
+#include "controller/hub/observed/observed.h"
+#include "controller/hub/observed/scorer.h"
 #include "controller/hub/probe/probe.h"
 #include "controller/hub/rules/rules.h"
+#include "controller/hub/written/statuses.h"
 #include "controller/kube/json.h"
-#include "controller/kube/kube.h"
+#include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/escape.h"
@@ -17,6 +32,13 @@
 
 #include <errno.h>
 #include <stdio.h>
+
+/* What one answer is made of. */
+struct answer_view {
+    struct hub *hub;
+    struct fleet f;
+    struct hub_self self;
+};
 
 /* A state as programs and people read it. severity: "error", "warning", "pending", "none" or "ok". */
 struct words {
@@ -48,27 +70,27 @@ static void member_words_of(struct buf *o, const struct words *w)
 
 /* ---- What every answer of the hub's API begins with ---- */
 
-/* Counting 10,000 clusters here would delay the loop: the hub counts a change within a second. */
-static void json_begin(struct buf *o, struct hub *h)
+static void json_begin(struct buf *o, const struct answer_view *v)
 {
-    if (!h->tallied)
-        hub_schedule_tally(h);
+    const struct hub_options *options = v->f.o;
+
+    hub_ask_for_counts(v->hub);
     buf_puts(o, "{");
     member_text(o, "role", "controller");
-    member_time(o, "now", loop_wall(h->o.loop).ms);
+    member_time(o, "now", loop_wall(options->loop).ms);
     member_text(o, "version", ds_version);
     member_text(o, "revision", ds_revision);
-    member_text(o, "namespace", h->o.namespace);
-    member_text(o, "agentNamespace", h->o.agent_namespace);
-    member_text(o, "identity", h->o.identity);
-    member_bool(o, "leading", h->leading);
-    member_words(o, "holder", h->lease ? kube_lease_holder(h->lease) : cstr(h->o.identity));
-    member_bool(o, "synced", hub_synced(h));
-    member_time(o, "startedAt", h->started_ms);
+    member_text(o, "namespace", options->namespace);
+    member_text(o, "agentNamespace", options->agent_namespace);
+    member_text(o, "identity", options->identity);
+    member_bool(o, "leading", v->self.is_leading);
+    member_words(o, "holder", v->self.holder);
+    member_bool(o, "synced", observed_has_listed_all(v->f.seen));
+    member_time(o, "startedAt", v->self.started_ms);
     member_object(o, "troubles");
-    for (size_t i = 0; i < HUB_KINDS; i++)
-        member_text(o, hub_kinds[i].plural, hub_watch_trouble(h, i));
-    member_text(o, "Lease", h->lease ? kube_lease_trouble(h->lease) : NULL);
+    for (enum hub_kind kind = 0; kind < HUB_KINDS; kind++)
+        member_text(o, hub_kind_word(kind), observed_error(v->f.seen, kind));
+    member_text(o, "Lease", v->self.lease_error);
     buf_puts(o, "}");
 }
 
@@ -82,11 +104,12 @@ static int json_end(struct buf *o, const struct list *l)
 /* ---- One scorer on one cluster ---- */
 
 /* PAIR_BEHIND where that explains it. */
-static enum pair_state pair_shown(const struct hub_scorer *s, const struct hub_cluster *c)
+static enum pair_state pair_shown(const struct fleet *f, const struct hub_scorer *s,
+                                  const struct hub_cluster *c)
 {
     struct pair_facts facts;
 
-    return pair_state_shown(hub_pair_state(s, c, &facts), c->behind);
+    return pair_state_shown(fleet_pair_state(f, s, c, &facts), c->write.is_late);
 }
 
 static void pair_state_members(struct buf *o, enum pair_state p)
@@ -111,11 +134,12 @@ static void pair_state_list(struct buf *o, const char *key, const size_t *counts
 }
 
 /* key: "cluster" or "scorer", of which `name` is. */
-static void pair_item(struct buf *o, const char *key, const char *name, const struct hub_scorer *s,
-                      const struct hub_cluster *c)
+static void pair_item(struct buf *o, const struct fleet *f, const char *key, const char *name,
+                      const struct hub_scorer *s, const struct hub_cluster *c)
 {
     struct pair_facts facts;
-    enum pair_state state = hub_pair_state(s, c, &facts), shown = pair_state_shown(state, c->behind);
+    enum pair_state state = fleet_pair_state(f, s, c, &facts);
+    enum pair_state shown = pair_state_shown(state, c->write.is_late);
     char reason[PAIR_REASON_BYTES];
 
     pair_reason(reason, shown, &facts);
@@ -152,22 +176,42 @@ struct view {
     enum scorer_view_state state; /* by Ready; SCORER_DEGRADED when ready, but something about it fails */
 };
 
-/* Only the leader probes and counts: on a standby, what the leader wrote is all there is. */
-static struct view view_of(const struct hub_scorer *s)
+/* Ready, but something about it fails. */
+static bool scorer_is_degraded(const struct fleet *f, const struct hub_scorer *s)
 {
     const struct probe_status *p = probe_status(s->probe);
-    bool is_degraded = *s->spec_error || s->last_status.status.trouble || s->older || s->younger ||
-                       (s->tally.named.n && s->tally.named.ranks[0] != RANK_PENDING) || s->tally.no_room ||
-                       (p->probe.asked && !p->probe.ok) || (p->config.asked && !p->config.ok);
-    struct view v = {.status = s->hub->leading ? status_of_scorer(s)
-                                               : json_incref(kube_map(s->object, "status", NULL))};
+    const struct tally *t = counts_of(f->counts, s);
 
-    v.ready = kube_str(kube_condition(v.status, "Ready"), "status", NULL) ?: "Unknown";
-    v.state = strcmp(v.ready, "False") == 0  ? SCORER_NOT_READY
-              : strcmp(v.ready, "True") != 0 ? SCORER_UNKNOWN
-              : is_degraded                  ? SCORER_DEGRADED
-                                             : SCORER_READY;
-    return v;
+    if (*s->spec_error || s->last_status.status.trouble || s->share.older || s->share.younger)
+        return true;
+    if ((p->probe.asked && !p->probe.ok) || (p->config.asked && !p->config.ok))
+        return true;
+    return t->no_room || (t->named.n && t->named.ranks[0] != RANK_PENDING);
+}
+
+/* Only the leader probes and counts: on a standby, what the leader wrote is all there is. */
+static json_t *view_status(const struct answer_view *v, const struct hub_scorer *s)
+{
+    CLEANUP(contest_done) struct contest contest = scorer_contest(s);
+
+    return v->self.is_leading ? status_of_scorer(&v->f, s, &contest)
+                              : json_incref(kube_map(s->object, "status", NULL));
+}
+
+static struct view view_of(const struct answer_view *v, const struct hub_scorer *s)
+{
+    struct view view = {.status = view_status(v, s)};
+
+    view.ready = kube_str(kube_condition(view.status, "Ready"), "status", NULL) ?: "Unknown";
+    if (strcmp(view.ready, "False") == 0)
+        view.state = SCORER_NOT_READY;
+    else if (strcmp(view.ready, "True") != 0)
+        view.state = SCORER_UNKNOWN;
+    else if (scorer_is_degraded(&v->f, s))
+        view.state = SCORER_DEGRADED;
+    else
+        view.state = SCORER_READY;
+    return view;
 }
 
 static void view_done(struct view *v)
@@ -175,21 +219,22 @@ static void view_done(struct view *v)
     json_decref(v->status);
 }
 
-static void scorers_make(struct list *ret, struct hub *h)
+static void scorers_make(struct list *ret, const struct answer_view *v)
 {
+    const struct scorers *all = &v->f.seen->scorers;
     const struct list_query *q = ret->query;
     bool by_state = *q->state || q->worst_first; /* else only listed scorers need theirs, which costs time */
 
-    for (size_t i = 0; i < h->n_scorers; i++) {
-        const struct hub_scorer *s = h->by_age[i];
-        CLEANUP(view_done) struct view v = {0};
+    for (size_t i = 0; i < all->n; i++) {
+        const struct hub_scorer *s = all->by_age[i];
+        CLEANUP(view_done) struct view view = {0};
 
         if (!list_matches(q, s->name, s->effective.score_name))
             continue;
         if (by_state)
-            v = view_of(s);
-        if (list_has_state(q, scorer_words[v.state].word))
-            list_add(ret, s->name, v.state, s);
+            view = view_of(v, s);
+        if (list_has_state(q, scorer_words[view.state].word))
+            list_add(ret, s->name, view.state, s);
     }
     list_sort(ret);
 }
@@ -212,25 +257,54 @@ static void scorer_probe_part(struct buf *o, const char *key, const struct probe
     buf_puts(o, "}");
 }
 
-static void json_scorer_members(struct buf *o, const void *scorer, bool with_history)
+static const char *scorer_sync_mode(const struct hub_scorer *s)
+{
+    if (!s->has_spec)
+        return NULL;
+    return s->spec.mode == SYNC_FULL ? "Full" : "None";
+}
+
+static const char *scorer_source_word(const struct hub_scorer *s)
+{
+    if (!s->has_spec)
+        return NULL;
+    return s->spec.mode == SYNC_FULL && s->effective.source == CONFIG_FROM_API ? "api" : "spec";
+}
+
+/* Where it is, and where it does not score. */
+static void scorer_clusters(struct buf *o, const struct fleet *f, const struct hub_scorer *s)
+{
+    const struct tally *t = counts_of(f->counts, s);
+
+    member_object(o, "clusters");
+    for (size_t i = 0; i < TALLY_FIELDS; i++)
+        member_count(o, tally_fields[i].key, tally_count(t, i));
+    buf_puts(o, "}");
+    member_list(o, "failingClusters");
+    for (size_t i = 0; i < t->named.n; i++)
+        pair_item(o, f, "name", t->named.list[i]->name, s, t->named.list[i]);
+    buf_puts(o, "]");
+}
+
+static void json_scorer_members(struct buf *o, const struct answer_view *v, const void *scorer,
+                                bool with_history)
 {
     const struct hub_scorer *s = scorer;
-    CLEANUP(view_done) struct view v = view_of(s);
-    const struct hub_scorer *same = s->older ?: s->younger; /* of the same score or AddOnPlacementScore */
+    CLEANUP(view_done) struct view view = view_of(v, s);
+    /* Of the same score or AddOnPlacementScore. */
+    const struct hub_scorer *same = s->share.older ?: s->share.younger;
     const struct effective *e = &s->effective;
     const struct probe_status *p = probe_status(s->probe);
+    const char *health = kube_str(view.status, "healthStatus", NULL);
 
     member_text(o, "name", s->name);
     member_text(o, "scoreName", e->score_name);
-    member_words_of(o, &scorer_words[v.state]);
-    member_text(o, "ready", v.ready);
+    member_words_of(o, &scorer_words[view.state]);
+    member_text(o, "ready", view.ready);
     member_text(o, "healthCheck", s->has_spec ? health_check_word(s->spec.health_check) : NULL);
-    member_text(o, "health", kube_str(v.status, "healthStatus", NULL) ?: health_word(HEALTH_UNKNOWN));
-    member_text(o, "configSyncMode", !s->has_spec ? NULL : s->spec.mode == SYNC_FULL ? "Full" : "None");
-    member_text(o, "source",
-                !s->has_spec                                                ? NULL
-                : s->spec.mode == SYNC_FULL && e->source == CONFIG_FROM_API ? "api"
-                                                                            : "spec");
+    member_text(o, "health", health ?: probe_health_word(HEALTH_UNKNOWN));
+    member_text(o, "configSyncMode", scorer_sync_mode(s));
+    member_text(o, "source", scorer_source_word(s));
     member_number(o, "intervalSeconds", (double)e->interval_ms / 1000);
     member_words(o, "specError", s->spec_error);
     member_words(o, "summaryError", e->error);
@@ -238,42 +312,36 @@ static void json_scorer_members(struct buf *o, const void *scorer, bool with_his
     member_bool(o, "summaryPending", e->reason == EFFECTIVE_WAITING);
     member_words(o, "statusError", s->last_status.status.trouble);
     member_text(o, "sameScoreAs", same ? same->name : NULL);
-    member_bool(o, "sameScoreIsOlder", s->older);
-    member_bool(o, "sameObject", hub_scorer_shares_object(s));
+    member_bool(o, "sameScoreIsOlder", s->share.older);
+    member_bool(o, "sameObject", scorer_shares_object(s));
     scorer_probe_part(o, "probe", &p->probe, p->history[PROBE_HEALTH], with_history);
     scorer_probe_part(o, "configProbe", &p->config, p->history[PROBE_CONFIG], with_history);
     member_time(o, "nextProbeAt", p->next_ms);
-    member_object(o, "clusters");
-    for (size_t i = 0; i < TALLY_FIELDS; i++)
-        member_count(o, tally_fields[i].member, tally_count(&s->tally, i));
-    buf_puts(o, "}");
-    member_list(o, "failingClusters");
-    for (size_t i = 0; i < s->tally.named.n; i++)
-        pair_item(o, "name", s->tally.named.list[i]->name, s, s->tally.named.list[i]);
-    buf_puts(o, "]");
-    member_json(o, "conditions", kube_list(v.status, "conditions", NULL), "[]");
+    scorer_clusters(o, &v->f, s);
+    member_json(o, "conditions", kube_list(view.status, "conditions", NULL), "[]");
 }
 
 /* "scorers":[...] or "clusters":[...], with the members of each. */
-static void json_list(struct buf *o, const char *key, const struct list *l,
-                      void (*members)(struct buf *o, const void *what, bool with_history))
+static void json_list(struct buf *o, const struct answer_view *v, const char *key, const struct list *l,
+                      void (*members)(struct buf *o, const struct answer_view *v, const void *what,
+                                      bool with_history))
 {
     member_list(o, key);
     for (size_t i = 0; i < l->n; i++) {
         item_begin(o);
-        members(o, l->items[i].what, l->query->with_history);
+        members(o, v, l->items[i].what, l->query->with_history);
         buf_puts(o, "}");
     }
     buf_puts(o, "]");
 }
 
-static int hub_json_scorers(struct hub *h, const struct list_query *q, struct buf *into)
+static int hub_json_scorers(const struct answer_view *v, const struct list_query *q, struct buf *into)
 {
     CLEANUP(list_done) struct list l = {.query = q};
 
-    scorers_make(&l, h);
-    json_begin(into, h);
-    json_list(into, "scorers", &l, json_scorer_members);
+    scorers_make(&l, v);
+    json_begin(into, v);
+    json_list(into, v, "scorers", &l, json_scorer_members);
     return json_end(into, &l);
 }
 
@@ -302,18 +370,19 @@ static void summary_clean(json_t *summary)
     }
 }
 
-static int hub_json_scorer(struct hub *h, const char *name, const struct list_query *q, struct buf *into)
+static int hub_json_scorer(const struct answer_view *v, const char *name, const struct list_query *q,
+                           struct buf *into)
 {
     CLEANUP(list_done) struct list l = {.query = q};
-    const struct hub_scorer *s = hub_scorer_find(h, name);
+    const struct hub_scorer *s = scorers_find(&v->f.seen->scorers, name);
     size_t by_state[PAIR_STATES] = {0};
     const struct hub_cluster *c;
     json_auto_t *summary = NULL;
 
     if (!s)
         return -ENOENT;
-    for (size_t at = 0; h->leading && (c = map_next(&h->clusters, &at));) {
-        enum pair_state state = pair_shown(s, c);
+    for (size_t at = 0; v->self.is_leading && (c = map_next(&v->f.seen->clusters.by_name, &at));) {
+        enum pair_state state = pair_shown(&v->f, s, c);
 
         if (!c->managed)
             continue;
@@ -322,15 +391,15 @@ static int hub_json_scorer(struct hub *h, const char *name, const struct list_qu
             list_add(&l, c->name, state, c);
     }
     list_sort(&l);
-    json_begin(into, h);
-    json_scorer_members(into, s, true);
+    json_begin(into, v);
+    json_scorer_members(into, v, s, true);
     summary = kube_json_load(buf_str(&s->effective.text));
     summary_clean(summary);
     member_json(into, "summary", summary, "null");
     pair_state_list(into, "states", by_state);
     member_list(into, "pairs");
     for (size_t i = 0; i < l.n; i++)
-        pair_item(into, "cluster", l.items[i].name, s, l.items[i].what);
+        pair_item(into, &v->f, "cluster", l.items[i].name, s, l.items[i].what);
     buf_puts(into, "]");
     return json_end(into, &l);
 }
@@ -370,7 +439,7 @@ static size_t cluster_failing(const struct hub_cluster *c)
 /* The worst that is wrong with a cluster. */
 static enum cluster_state cluster_state(const struct hub_cluster *c)
 {
-    if (hub_cluster_write_error(c))
+    if (cluster_write_error(c))
         return CLUSTER_NOT_WRITTEN;
     if (c->unapplied)
         return CLUSTER_NOT_APPLIED;
@@ -382,16 +451,16 @@ static enum cluster_state cluster_state(const struct hub_cluster *c)
         return CLUSTER_AGENT_TROUBLE;
     if (c->managed && c->addon_namespace)
         return CLUSTER_AGENT_TROUBLE;
-    return c->behind ? CLUSTER_BEHIND : CLUSTER_OK;
+    return c->write.is_late ? CLUSTER_BEHIND : CLUSTER_OK;
 }
 
 /* managed_only: those that get a ManifestWork. */
-static void clusters_make(struct list *ret, struct hub *h, bool managed_only)
+static void clusters_make(struct list *ret, const struct answer_view *v, bool managed_only)
 {
     const struct list_query *q = ret->query;
     const struct hub_cluster *c;
 
-    for (size_t at = 0; (c = map_next(&h->clusters, &at));) {
+    for (size_t at = 0; (c = map_next(&v->f.seen->clusters.by_name, &at));) {
         enum cluster_state state = cluster_state(c);
 
         if ((c->managed || !managed_only) && list_matches(q, c->name, NULL) &&
@@ -405,27 +474,29 @@ static void clusters_make(struct list *ret, struct hub *h, bool managed_only)
 enum { FAILING_NAMED = 3, REASONS_MAX = 1000 };
 
 /* The first few scorers that fail, by its agent's report. */
-static void cluster_failing_scorers(struct buf *o, const struct hub_cluster *c, size_t failing)
+static void cluster_failing_scorers(struct buf *o, const struct fleet *f, const struct hub_cluster *c,
+                                    size_t failing)
 {
-    const struct hub *h = c->hub;
+    const struct scorers *all = &f->seen->scorers;
     size_t named = 0;
 
     member_list(o, "failingScorers");
-    for (size_t i = 0; i < h->n_scorers && named < size_min(failing, FAILING_NAMED); i++) {
-        const struct report_cell *cell = hub_pair_cell(h->by_age[i], c);
+    for (size_t i = 0; i < all->n && named < size_min(failing, FAILING_NAMED); i++) {
+        const struct report_cell *cell = fleet_pair_cell(f, all->by_age[i], c);
 
         if (!cell || !report_cell_fails(cell))
             continue;
-        pair_item(o, "scorer", h->by_age[i]->name, h->by_age[i], c);
+        pair_item(o, f, "scorer", all->by_age[i]->name, all->by_age[i], c);
         named++;
     }
     buf_puts(o, "]");
 }
 
-static void json_cluster_members(struct buf *o, const void *cluster, bool with_history)
+static void json_cluster_members(struct buf *o, const struct answer_view *v, const void *cluster,
+                                 bool with_history)
 {
     const struct hub_cluster *c = cluster;
-    int64_t behind_ms = c->behind ? mono_diff(c->behind_since, loop_now(c->hub->o.loop)) : 0;
+    int64_t behind_ms = c->write.is_late ? mono_diff(c->write.late_since, v->f.now) : 0;
     size_t failing = cluster_failing(c);
 
     (void)with_history;
@@ -433,16 +504,16 @@ static void json_cluster_members(struct buf *o, const void *cluster, bool with_h
     member_words_of(o, &cluster_words[cluster_state(c)]);
     member_bool(o, "managed", c->managed);
     member_bool(o, "leaving", c->leaving);
-    member_bool(o, "behind", c->behind);
+    member_bool(o, "behind", c->write.is_late);
     member_number(o, "behindSeconds", (double)behind_ms / 1000);
-    member_count(o, "failures", c->write.failures);
-    member_words(o, "error", hub_cluster_write_error(c) ?: c->unapplied);
+    member_count(o, "failures", c->write.object.failures);
+    member_words(o, "error", cluster_write_error(c) ?: c->unapplied);
     member_object(o, "work");
     member_bool(o, "exists", c->work.exists);
     member_bool(o, "deleting", c->work.deleting);
     member_bool(o, "ours", c->work.ours);
     member_bool(o, "applied", c->work.applied);
-    member_words(o, "writeError", hub_cluster_write_error(c));
+    member_words(o, "writeError", cluster_write_error(c));
     member_words(o, "applyError", c->unapplied);
     buf_puts(o, "}");
     member_count(o, "scorers", c->group ? c->group->scorers : 0);
@@ -452,7 +523,7 @@ static void json_cluster_members(struct buf *o, const void *cluster, bool with_h
     member_bool(o, "reported", c->report.exists);
     member_count(o, "reportedScorers", c->report.n + c->report.not_shown);
     member_count(o, "failing", failing);
-    cluster_failing_scorers(o, c, failing);
+    cluster_failing_scorers(o, &v->f, c, failing);
     member_bool(o, "configurationAccepted", c->report.config_ok);
     member_text(o, "agentTrouble", c->report.problem);
     member_text(o, "unavailable", c->unavailable);
@@ -460,38 +531,40 @@ static void json_cluster_members(struct buf *o, const void *cluster, bool with_h
     member_text(o, "addonNamespace", c->addon_namespace);
 }
 
-static int hub_json_clusters(struct hub *h, const struct list_query *q, struct buf *into)
+static int hub_json_clusters(const struct answer_view *v, const struct list_query *q, struct buf *into)
 {
     CLEANUP(list_done) struct list l = {.query = q};
 
-    clusters_make(&l, h, false);
-    json_begin(into, h);
-    json_list(into, "clusters", &l, json_cluster_members);
+    clusters_make(&l, v, false);
+    json_begin(into, v);
+    json_list(into, v, "clusters", &l, json_cluster_members);
     return json_end(into, &l);
 }
 
 /* ---- One cluster ---- */
 
-static int hub_json_cluster(struct hub *h, const char *name, const struct list_query *q, struct buf *into)
+static int hub_json_cluster(const struct answer_view *v, const char *name, const struct list_query *q,
+                            struct buf *into)
 {
     CLEANUP(list_done) struct list l = {.query = q};
-    const struct hub_cluster *c = map_get(&h->clusters, name);
+    const struct hub_cluster *c = clusters_find(&v->f.seen->clusters, name);
+    const struct scorers *all = &v->f.seen->scorers;
 
     if (!c)
         return -ENOENT;
-    for (size_t i = 0; h->leading && c->managed && i < h->n_scorers; i++) {
-        const struct hub_scorer *s = h->by_age[i];
-        enum pair_state state = pair_shown(s, c);
+    for (size_t i = 0; v->self.is_leading && c->managed && i < all->n; i++) {
+        const struct hub_scorer *s = all->by_age[i];
+        enum pair_state state = pair_shown(&v->f, s, c);
 
         if (list_matches(q, s->name, s->effective.score_name) && pair_matches(q, state))
             list_add(&l, s->name, state, s);
     }
     list_sort(&l);
-    json_begin(into, h);
-    json_cluster_members(into, c, false);
+    json_begin(into, v);
+    json_cluster_members(into, v, c, false);
     member_list(into, "pairs");
     for (size_t i = 0; i < l.n; i++)
-        pair_item(into, "scorer", l.items[i].name, l.items[i].what, c);
+        pair_item(into, &v->f, "scorer", l.items[i].name, l.items[i].what, c);
     buf_puts(into, "]");
     return json_end(into, &l);
 }
@@ -499,22 +572,22 @@ static int hub_json_cluster(struct hub *h, const char *name, const struct list_q
 /* ---- Clusters × scorers ---- */
 
 /* A row has, for each scorer, the index of its state in the legend. */
-static void pairs_row(struct buf *o, const struct list *scorers, const struct hub_cluster *c,
-                      size_t *reasons_left)
+static void pairs_row(struct buf *o, const struct fleet *f, const struct list *scorers,
+                      const struct hub_cluster *c, size_t *reasons_left)
 {
     item_begin(o);
     member_text(o, "name", c->name);
     member_list(o, "states");
     for (size_t i = 0; i < scorers->n; i++) {
         member_item(o);
-        value_number(o, (double)pair_shown(scorers->items[i].what, c));
+        value_number(o, (double)pair_shown(f, scorers->items[i].what, c));
     }
     buf_puts(o, "]");
     member_object(o, "errors");
     for (size_t i = 0; i < scorers->n && *reasons_left; i++) {
         struct pair_facts facts;
-        enum pair_state state = hub_pair_state(scorers->items[i].what, c, &facts);
-        enum pair_state shown = pair_state_shown(state, c->behind);
+        enum pair_state state = fleet_pair_state(f, scorers->items[i].what, c, &facts);
+        enum pair_state shown = pair_state_shown(state, c->write.is_late);
         char reason[PAIR_REASON_BYTES];
 
         if (!pair_info[shown].has_reason)
@@ -526,18 +599,19 @@ static void pairs_row(struct buf *o, const struct list *scorers, const struct hu
     buf_puts(o, "}}");
 }
 
-static int hub_json_pairs(struct hub *h, const struct list_query *q, struct buf *into)
+static int hub_json_pairs(const struct answer_view *v, const struct list_query *q, struct buf *into)
 {
     const struct list_query all = list_query_all();
     CLEANUP(list_done) struct list clusters = {.query = q}, scorers = {.query = &all};
+    const struct scorers *all_scorers = &v->f.seen->scorers;
     size_t reasons_left = REASONS_MAX;
 
-    for (size_t i = 0; i < h->n_scorers; i++)
-        list_add(&scorers, h->by_age[i]->name, 0, h->by_age[i]);
+    for (size_t i = 0; i < all_scorers->n; i++)
+        list_add(&scorers, all_scorers->by_age[i]->name, 0, all_scorers->by_age[i]);
     list_sort(&scorers);
-    if (h->leading)
-        clusters_make(&clusters, h, true);
-    json_begin(into, h);
+    if (v->self.is_leading)
+        clusters_make(&clusters, v, true);
+    json_begin(into, v);
     pair_state_list(into, "legend", NULL);
     member_list(into, "scorers");
     for (size_t i = 0; i < scorers.n; i++) {
@@ -547,67 +621,76 @@ static int hub_json_pairs(struct hub *h, const struct list_query *q, struct buf 
     buf_puts(into, "]");
     member_list(into, "clusters");
     for (size_t i = 0; i < clusters.n; i++)
-        pairs_row(into, &scorers, clusters.items[i].what, &reasons_left);
+        pairs_row(into, &v->f, &scorers, clusters.items[i].what, &reasons_left);
     buf_puts(into, "]");
     return json_end(into, &clusters);
 }
 
 /* ---- The overview: the controller, its configuration, totals, and the first scorers and clusters ---- */
 
-enum { MASKS_LISTED = 50 };
+enum { MASKS_LISTED = 50, WARNING_BYTES = 800 };
 
-static void status_masks(struct buf *o, const struct hub *h)
+static void status_mask(struct buf *o, const struct fleet *f, size_t i)
 {
-    const struct masks *m = &h->config.masks;
+    const struct mask *m = &f->seen->configs.used.masks.list[i];
 
-    member_count(o, "masks", m->n);
-    member_list(o, "firstMasks");
-    for (size_t i = 0; i < size_min(m->n, MASKS_LISTED); i++) {
-        char warning[MASK_WARNING_BYTES];
+    item_begin(o);
+    member_text(o, "clusterName", m->cluster);
+    member_text(o, "scoreName", m->score);
+    if (masks_are_counted(f)) {
+        BUF_AUTO(warning, WARNING_BYTES);
 
-        item_begin(o);
-        member_text(o, "clusterName", m->list[i].cluster);
-        member_text(o, "scoreName", m->list[i].score);
-        if (hub_masks_counted(h)) {
-            hub_mask_warning(warning, h, i);
-            member_count(o, "clusters", h->plan->of_masks[i].clusters);
-            member_count(o, "scores", h->plan->of_masks[i].scores);
-            member_words(o, "warning", warning);
-        }
-        buf_puts(o, "}");
+        mask_warning(&warning, f->plan, i);
+        buf_putc(&warning, '\0');
+        member_count(o, "clusters", f->plan->of_masks[i].clusters);
+        member_count(o, "scores", f->plan->of_masks[i].scores);
+        member_words(o, "warning", warning.p);
     }
+    buf_puts(o, "}");
+}
+
+static void status_masks(struct buf *o, const struct fleet *f)
+{
+    size_t n = f->seen->configs.used.masks.n;
+
+    member_count(o, "masks", n);
+    member_list(o, "firstMasks");
+    for (size_t i = 0; i < size_min(n, MASKS_LISTED); i++)
+        status_mask(o, f, i);
     buf_puts(o, "]");
 }
 
-static void status_config(struct buf *o, struct hub *h)
+static void status_config(struct buf *o, const struct fleet *f)
 {
+    const struct configs *configs = &f->seen->configs;
     const struct hub_config *other;
     size_t at = 0;
 
     member_object(o, "config");
     member_text(o, "name", HUB_CONFIG);
-    member_bool(o, "present", h->config.object);
-    member_bool(o, "wanted", hub_is_distributing(h));
-    status_masks(o, h);
-    member_words(o, "error", h->config.masks_error);
-    member_words(o, "statusError", h->config.last_status.status.trouble);
+    member_bool(o, "present", configs->used.object);
+    member_bool(o, "wanted", configs_distribute(configs));
+    status_masks(o, f);
+    member_words(o, "error", configs->used.masks_error);
+    member_words(o, "statusError", configs->used.last_status.status.trouble);
     member_list(o, "ignored");
-    while ((other = map_next(&h->other_configs, &at))) {
+    while ((other = map_next(&configs->others, &at))) {
         member_item(o);
         buf_put_json(o, str_of(kube_name(other->object)));
     }
     buf_puts(o, "]}");
 }
 
-static void status_totals(struct buf *o, const struct hub *h)
+static void status_totals(struct buf *o, const struct fleet *f)
 {
-    const struct hub_totals *t = &h->totals;
+    const struct hub_totals *t = &f->counts->totals;
+    const struct scorers *scorers = &f->seen->scorers;
     size_t by_health[HEALTH_STATES] = {0};
 
-    for (size_t i = 0; i < h->n_scorers; i++)
-        by_health[hub_scorer_health(h->by_age[i])]++;
+    for (size_t i = 0; i < scorers->n; i++)
+        by_health[scorer_health(f, scorers->by_age[i])]++;
     member_object(o, "totals");
-    member_count(o, "scorers", h->n_scorers);
+    member_count(o, "scorers", scorers->n);
     member_count(o, "healthy", by_health[HEALTH_ACTIVE]);
     member_count(o, "degraded", by_health[HEALTH_DEGRADED]);
     member_count(o, "unhealthy", by_health[HEALTH_INACTIVE]);
@@ -627,18 +710,18 @@ static void status_totals(struct buf *o, const struct hub *h)
     buf_puts(o, "}");
 }
 
-static int hub_json_status(struct hub *h, const struct list_query *q, struct buf *into)
+static int hub_json_status(const struct answer_view *v, const struct list_query *q, struct buf *into)
 {
     CLEANUP(list_done) struct list scorers = {.query = q}, clusters = {.query = q};
 
-    scorers_make(&scorers, h);
-    clusters_make(&clusters, h, false);
-    json_begin(into, h);
-    status_config(into, h);
-    member_web_config(into, h->access);
-    status_totals(into, h);
-    json_list(into, "scorers", &scorers, json_scorer_members);
-    json_list(into, "clusters", &clusters, json_cluster_members);
+    scorers_make(&scorers, v);
+    clusters_make(&clusters, v, false);
+    json_begin(into, v);
+    status_config(into, &v->f);
+    member_web_config(into, v->self.access);
+    status_totals(into, &v->f);
+    json_list(into, v, "scorers", &scorers, json_scorer_members);
+    json_list(into, v, "clusters", &clusters, json_cluster_members);
     member_object(into, "metadata");
     list_metadata(into, "scorers", &scorers);
     list_metadata(into, "clusters", &clusters);
@@ -650,18 +733,22 @@ static int hub_json_status(struct hub *h, const struct list_query *q, struct buf
 
 enum { STATUS_MAX_BYTES = 256 << 20 };
 
+/* A line for each kind that has not been listed yet. */
 static bool hub_web_is_ready(void *arg, struct buf *ret_why)
 {
-    const struct hub *h = arg;
+    const struct observed *seen = hub_fleet(arg).seen;
 
-    if (hub_synced(arg))
+    if (observed_has_listed_all(seen))
         return true;
-    for (size_t i = 0; i < HUB_KINDS; i++) {
-        const char *trouble = hub_watch_trouble(h, i);
+    for (enum hub_kind kind = 0; kind < HUB_KINDS; kind++) {
+        const char *error = observed_error(seen, kind);
 
-        if (!hub_watch_listed(h, i))
-            buf_printf(ret_why, "%s: not listed yet%s%s\n", hub_kinds[i].plural, trouble ? ": " : "",
-                       cstr(trouble));
+        if (observed_has_listed(seen, kind))
+            continue;
+        buf_printf(ret_why, "%s: not listed yet", hub_kind_word(kind));
+        if (error)
+            buf_printf(ret_why, ": %s", error);
+        buf_putc(ret_why, '\n');
     }
     return false;
 }
@@ -669,8 +756,8 @@ static bool hub_web_is_ready(void *arg, struct buf *ret_why)
 /* A path of the API: a list, or one object. */
 static const struct web_page {
     const char *path;
-    int (*list)(struct hub *h, const struct list_query *q, struct buf *into);
-    int (*one)(struct hub *h, const char *name, const struct list_query *q, struct buf *into);
+    int (*list)(const struct answer_view *v, const struct list_query *q, struct buf *into);
+    int (*one)(const struct answer_view *v, const char *name, const struct list_query *q, struct buf *into);
     const char *kind; /* of the object that the parameter `name` names */
 } web_pages[] = {
     {"/api/v1/status", .list = hub_json_status},
@@ -696,24 +783,31 @@ static int web_read_query(const struct web_page *page, const struct httpd_reques
     return list_query_read(q, rq, ret_why);
 }
 
+static const struct web_page *web_page_of(const char *path)
+{
+    const struct web_page *page = web_pages;
+
+    while (strcmp(page->path, path) != 0) /* the server has no other routes */
+        page++;
+    return page;
+}
+
 static void web_answer(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
+    const struct answer_view v = {.hub = arg, .f = hub_fleet(arg), .self = hub_self(arg)};
+    const struct web_page *page = web_page_of(rq->path);
     CLEANUP(list_query_done) struct list_query q = {0};
+    CLEANUP(cleanup_free) char *none = NULL;
     BUF_AUTO(body, STATUS_MAX_BYTES);
-    const struct web_page *page = web_pages;
     const char *name = httpd_query(rq, "name"), *why = "missing parameter: name";
-    char none[300];
-    int r;
+    int r = -EINVAL;
 
-    while (strcmp(page->path, rq->path) != 0)
-        page++;
-    r = page->list || (name && *name) ? web_read_query(page, rq, &q, &why) : -EINVAL;
+    if (page->list || (name && *name))
+        r = web_read_query(page, rq, &q, &why);
     if (r == 0)
-        r = page->list ? page->list(arg, &q, &body) : page->one(arg, name, &q, &body);
-    if (r == -ENOENT) {
-        (void)snprintf(none, sizeof(none), "no %s named \"%.250s\"", page->kind, name);
-        why = none;
-    }
+        r = page->list ? page->list(&v, &q, &body) : page->one(&v, name, &q, &body);
+    if (r == -ENOENT)
+        why = none = xasprintf("no %s named \"%.250s\"", page->kind, name);
     api_reply(reply, r, why, &body);
 }
 
@@ -735,6 +829,6 @@ int hub_web_start(struct site **ret, struct hub *h, struct site_options *o, char
     o->access.arg = h;
     r = site_start(ret, o, ret_why);
     if (r == 0)
-        h->access = site_access(*ret);
+        hub_set_access(h, site_access(*ret));
     return r;
 }

@@ -1,7 +1,7 @@
 /* HTTP endpoints: /metrics, the pages and their JSON on one address, /healthz and /readyz on another. */
 #pragma once
 
-#include "controller/hub/state/state.h"
+#include "controller/hub/hub.h"
 #include "exporter/ui/site.h"
 
 /* Sets the role's part of *o. Call site_stop() before hub_free(). *ret_why: why it failed, from malloc. */

@@ -168,6 +168,12 @@ static const struct http_rule probe_rules[] = {
     {0, HTTP_STATUS_MAX, HTTP_ANY, PROBE_HTTP_STATUS},
 };
 
+WORD_TABLE(probe_health_word, enum probe_health, HEALTH_STATES,
+           {[HEALTH_UNKNOWN] = "Unknown",
+            [HEALTH_ACTIVE] = "Active",
+            [HEALTH_INACTIVE] = "Inactive",
+            [HEALTH_DEGRADED] = "Degraded"});
+
 WORD_TABLE(probe_reason_word, enum probe_reason, PROBE_REASONS,
            {[PROBE_NOT_ASKED] = "NotAsked",
             [PROBE_HEALTHY] = "Healthy",

@@ -25,6 +25,9 @@ struct probe;
 /* HEALTH_DEGRADED is no verdict of a probe: by agents' reports, the API works on some clusters only. */
 enum probe_health { HEALTH_UNKNOWN, HEALTH_ACTIVE, HEALTH_INACTIVE, HEALTH_DEGRADED, HEALTH_STATES };
 
+/* "Unknown", "Active", "Inactive" or "Degraded". */
+const char *probe_health_word(enum probe_health health);
+
 struct probe_settings {
     int64_t interval_ms;                     /* between probes, with a jitter of a tenth */
     int64_t timeout_ms;                      /* of each request */

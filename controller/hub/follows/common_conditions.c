@@ -1,0 +1,72 @@
+/* Owns nothing, changes nothing but the condition that it is given. */
+#include "controller/hub/follows/common_conditions.h"
+
+#include "controller/hub/follows/counts.h"
+#include "controller/hub/follows/reason.h"
+#include "controller/hub/follows/sentences.h"
+#include "exporter/base/buf.h"
+
+void condition_add(struct condition *c, enum hub_reason reason, const struct buf *end)
+{
+    const struct condition was = *c;
+    BUF_AUTO(text, CONDITION_MESSAGE_BYTES + SENTENCE_BYTES);
+
+    buf_puts(&text, was.message);
+    buf_put_str(&text, buf_str(end));
+    condition_say_as(c, was.status, was.status == TRUTH_TRUE ? hub_reason_word(reason) : was.reason, &text);
+}
+
+void condition_add_without_addon(const struct fleet *f, struct condition *c, size_t n, const char *first)
+{
+    const struct without_addon_facts facts = {.n = n, .addon = f->o->addon_name, .first = first};
+    BUF_AUTO(text, SENTENCE_BYTES);
+
+    if (!n)
+        return;
+    sentence_put_without_addon(&text, &facts);
+    condition_add(c, REASON_ADD_ON_MISSING, &text);
+}
+
+void condition_distributed(struct condition *c, size_t n)
+{
+    BUF_AUTO(text, SENTENCE_BYTES);
+
+    sentence_distributed(&text, n);
+    condition_say(c, TRUTH_TRUE, REASON_DISTRIBUTED, &text);
+}
+
+void condition_clusters(struct condition *c, enum hub_reason reason, const char *what, size_t n, size_t of,
+                        const struct hub_cluster *first, const char *why)
+{
+    const struct clusters_facts facts = {
+        .what = what, .n = n, .of = of, .first = first ? first->name : NULL, .why = why};
+    BUF_AUTO(text, SENTENCE_BYTES);
+
+    sentence_clusters(&text, &facts);
+    condition_say(c, TRUTH_FALSE, reason, &text);
+}
+
+const char *cluster_unconfirmed_reason(const struct hub_cluster *c)
+{
+    return c->unavailable ? "the cluster is not available" : "the work agent has not applied it yet";
+}
+
+void condition_unconfirmed(struct condition *c, size_t n, size_t of, const struct hub_cluster *first)
+{
+    condition_clusters(c, REASON_PROGRESSING, "ManifestWork not yet applied on", n, of, first,
+                       first ? cluster_unconfirmed_reason(first) : "");
+}
+
+bool condition_no_clusters(const struct fleet *f, struct condition *c)
+{
+    const struct hub_totals *t = &f->counts->totals;
+
+    if (t->managed)
+        return false;
+    if (t->without_addon.total)
+        condition_format(c, TRUTH_FALSE, REASON_ADD_ON_MISSING,
+                         "no accepted ManagedCluster has the add-on %s", f->o->addon_name);
+    else
+        condition_set(c, TRUTH_FALSE, REASON_NO_CLUSTERS, "no ManagedCluster is accepted");
+    return true;
+}

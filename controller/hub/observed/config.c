@@ -1,0 +1,104 @@
+/* Owns the DynamicScoringConfigs as the watch shows them. Loop thread. */
+#include "controller/hub/observed/config.h"
+
+#include "controller/hub/observed/change.h"
+#include "controller/hub/observed/object.h"
+#include "exporter/base/alloc.h"
+#include "exporter/base/log.h"
+
+static void config_done(struct hub_config *c)
+{
+    masks_done(&c->masks);
+    last_status_done(&c->last_status);
+    json_decref(c->object);
+    *c = (struct hub_config){0};
+}
+
+/* The map's key is the object's own name, so both change together. */
+static unsigned config_see_other(struct configs *all, const char *name, json_t *object)
+{
+    struct hub_config *c = map_take(&all->others, name) ?: xcalloc(1, sizeof(*c));
+
+    json_decref(c->object);
+    c->object = json_incref(object);
+    if (object) {
+        map_set(&all->others, kube_name(object), c);
+        return CHANGE_STATUS;
+    }
+    config_done(c);
+    free(c);
+    return CHANGE_NONE;
+}
+
+/* Invalid masks leave the last valid ones active. */
+static void config_read_masks(struct hub_config *c)
+{
+    struct masks masks;
+
+    if (masks_read(&masks, c->object, c->masks_error) < 0) {
+        log_warn("invalid masks, the last valid ones stay active", L_STR("err", c->masks_error));
+        return;
+    }
+    c->masks_error[0] = '\0';
+    masks_done(&c->masks);
+    c->masks = masks;
+}
+
+static unsigned config_see_used(struct configs *all, json_t *object)
+{
+    struct hub_config *c = &all->used;
+    bool had_finalizer = object_has_finalizer(c->object, HUB_FINALIZER);
+    unsigned changes = CHANGE_STATUS;
+    bool is_edited;
+
+    if (c->object && (!object || strcmp(kube_uid(c->object), kube_uid(object)) != 0))
+        config_done(c);
+    all->was_deleted = !object;
+    if (!object)
+        return CHANGE_PLAN;
+    is_edited = !c->object || !object_has_same_spec(c->object, object) ||
+                object_is_deleting(c->object) != object_is_deleting(object);
+    json_decref(c->object);
+    c->object = json_incref(object);
+    if (is_edited) {
+        config_read_masks(c);
+        changes |= CHANGE_EDITED | CHANGE_PLAN;
+    }
+    if (had_finalizer != object_has_finalizer(object, HUB_FINALIZER))
+        changes |= CHANGE_PLAN;
+    return changes;
+}
+
+unsigned configs_see(struct configs *all, const char *name, json_t *object)
+{
+    if (strcmp(name, HUB_CONFIG) == 0)
+        return config_see_used(all, object);
+    return config_see_other(all, name, object);
+}
+
+struct hub_config *configs_find(struct configs *all, const char *name)
+{
+    if (strcmp(name, HUB_CONFIG) != 0)
+        return map_get(&all->others, name);
+    return all->used.object ? &all->used : NULL;
+}
+
+bool configs_distribute(const struct configs *all)
+{
+    return all->used.object && !object_is_deleting(all->used.object);
+}
+
+bool configs_own_work(const struct configs *all, const struct work_found *w)
+{
+    return w->ours || object_has_finalizer(all->used.object, REFERENCE_FINALIZER);
+}
+
+void configs_done(struct configs *all)
+{
+    struct hub_config *other;
+
+    for (size_t at = 0; (other = map_next(&all->others, &at)); free(other))
+        config_done(other);
+    map_done(&all->others);
+    config_done(&all->used);
+}

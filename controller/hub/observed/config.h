@@ -1,0 +1,30 @@
+/* The DynamicScoringConfigs: the one in use, and those whose status says that they are not. Loop thread. */
+#pragma once
+
+#include "controller/hub/observed/last_status.h"
+#include "controller/hub/rules/rules.h"
+#include "controller/kube/json.h"
+#include "exporter/base/map.h"
+
+struct hub_config {
+    json_t *object;        /* NULL: does not exist */
+    struct masks masks;    /* the last valid ones; owner is NULL without any */
+    char masks_error[256]; /* why the newest are invalid */
+    struct last_status last_status;
+};
+
+struct configs {
+    struct hub_config used;
+    bool was_deleted;  /* the one in use existed, and was deleted */
+    struct map others; /* of other names: name → struct hub_config * */
+};
+
+/* What the watch shows; NULL: its end. Returns what has to be looked at again. */
+unsigned configs_see(struct configs *all, const char *name, json_t *object);
+/* NULL when it does not exist. */
+struct hub_config *configs_find(struct configs *all, const char *name);
+/* Whether the one in use exists and is not being deleted. */
+bool configs_distribute(const struct configs *all);
+/* Whether a ManifestWork goes with the one in use: ours, or the reference's that we have not written yet. */
+bool configs_own_work(const struct configs *all, const struct work_found *w);
+void configs_done(struct configs *all);

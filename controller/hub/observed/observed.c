@@ -1,0 +1,93 @@
+/* What is asked of all that was observed together. Owns nothing itself. Loop thread. */
+#include "controller/hub/observed/observed.h"
+
+#include "exporter/base/clock.h"
+
+WORD_TABLE(hub_kind_word, enum hub_kind, HUB_KINDS,
+           {[HUB_SCORERS] = "DynamicScorers",
+            [HUB_CONFIGS] = "DynamicScoringConfigs",
+            [HUB_CLUSTERS] = "ManagedClusters",
+            [HUB_WORKS] = "ManifestWorks",
+            [HUB_ADDONS] = "ManagedClusterAddOns",
+            [HUB_PLACEMENTS] = "Placements",
+            [HUB_DECISIONS] = "PlacementDecisions"});
+
+const struct kube_resource *hub_kind_resource(enum hub_kind kind)
+{
+    static const struct kube_resource *const resources[HUB_KINDS] = {
+        [HUB_SCORERS] = &kube_dynamicscorers,       [HUB_CONFIGS] = &kube_dynamicscoringconfigs,
+        [HUB_CLUSTERS] = &kube_managedclusters,     [HUB_WORKS] = &kube_manifestworks,
+        [HUB_ADDONS] = &kube_managedclusteraddons,  [HUB_PLACEMENTS] = &kube_placements,
+        [HUB_DECISIONS] = &kube_placementdecisions,
+    };
+
+    return resources[kind];
+}
+
+/* The API server has no such kind, or refuses to show it. */
+static bool kind_is_hopeless(const struct kube_watch *w)
+{
+    return kube_watch_refused(w) == KUBE_NO_KIND || kube_watch_refused(w) == KUBE_FORBIDDEN;
+}
+
+/* Nobody misses the kinds of Placements while no scorer names one. */
+static bool kind_is_unused(const struct observed *seen, enum hub_kind kind)
+{
+    return (kind == HUB_PLACEMENTS || kind == HUB_DECISIONS) && !scorers_use_placements(&seen->scorers);
+}
+
+bool observed_has_listed(const struct observed *seen, enum hub_kind kind)
+{
+    const struct kube_watch *w = seen->watches[kind];
+
+    if (kube_watch_synced(w))
+        return true;
+    if (kind == HUB_ADDONS)
+        return kube_watch_trouble(w);
+    if (kind == HUB_PLACEMENTS || kind == HUB_DECISIONS)
+        return kind_is_unused(seen, kind) || kind_is_hopeless(w);
+    return false;
+}
+
+bool observed_has_listed_all(const struct observed *seen)
+{
+    for (enum hub_kind kind = 0; kind < HUB_KINDS; kind++)
+        if (!observed_has_listed(seen, kind))
+            return false;
+    return true;
+}
+
+/* A hub without add-ons lacks nothing: agents may be installed by other means. */
+const char *observed_error(const struct observed *seen, enum hub_kind kind)
+{
+    const struct kube_watch *w = seen->watches[kind];
+
+    if (kind == HUB_ADDONS && kube_watch_refused(w) == KUBE_NO_KIND)
+        return NULL;
+    if (kind_is_unused(seen, kind) && kind_is_hopeless(w))
+        return NULL;
+    return kube_watch_trouble(w);
+}
+
+bool observed_review(struct observed *seen, mono_ms now)
+{
+    decisions_review(&seen->decisions, &seen->scorers, &seen->clusters, now);
+    return addons_review(&seen->addons, seen->watches[HUB_ADDONS], &seen->clusters, &seen->configs, now);
+}
+
+int64_t observed_due_ms(const struct observed *seen, mono_ms now)
+{
+    int64_t decisions_ms = decisions_due_ms(&seen->decisions, now);
+    int64_t addons_ms = addons_due_ms(&seen->addons, now);
+
+    return decisions_ms < addons_ms ? decisions_ms : addons_ms;
+}
+
+void observed_done(struct observed *seen)
+{
+    decisions_done(&seen->decisions, &seen->clusters);
+    addons_done(&seen->addons);
+    clusters_done(&seen->clusters);
+    scorers_done(&seen->scorers);
+    configs_done(&seen->configs);
+}

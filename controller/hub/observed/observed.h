@@ -1,0 +1,50 @@
+/* All that the hub has observed: objects, reports and probes, and how its own writes went. What follows
+ * from it is computed from this alone, a plan, and the time. Loop thread. */
+#pragma once
+
+#include "controller/hub/observed/addons.h"
+#include "controller/hub/observed/cluster.h"
+#include "controller/hub/observed/config.h"
+#include "controller/hub/observed/decisions.h"
+#include "controller/hub/observed/scorer.h"
+#include "controller/kube/kube.h"
+#include "exporter/base/clock.h"
+
+/* The kinds of objects that the hub watches. HUB_CLUSTERS to HUB_ADDONS are watched in all namespaces, the
+ * others in the controller's own. */
+enum hub_kind {
+    HUB_SCORERS,
+    HUB_CONFIGS,
+    HUB_CLUSTERS,
+    HUB_WORKS,
+    HUB_ADDONS,
+    HUB_PLACEMENTS,
+    HUB_DECISIONS,
+    HUB_KINDS
+};
+
+struct observed {
+    struct kube_watch *watches[HUB_KINDS];
+    struct scorers scorers;
+    struct configs configs;
+    struct clusters clusters;
+    struct addons addons;
+    struct decisions decisions;
+};
+
+/* For people: "ManagedClusters". */
+const char *hub_kind_word(enum hub_kind kind);
+const struct kube_resource *hub_kind_resource(enum hub_kind kind);
+
+/* Whether the kind's objects have been listed, or need not be: add-ons only if they can be. */
+bool observed_has_listed(const struct observed *seen, enum hub_kind kind);
+bool observed_has_listed_all(const struct observed *seen);
+/* Why a kind of objects cannot be watched; NULL when it can, need not be, or nothing is known yet. */
+const char *observed_error(const struct observed *seen, enum hub_kind kind);
+/* Before a plan, also on a standby, which may take over at any moment: what changes by time alone. Returns
+ * addons_review(). */
+bool observed_review(struct observed *seen, mono_ms now);
+/* Milliseconds until the next review is due; INT64_MAX: not by time alone. */
+int64_t observed_due_ms(const struct observed *seen, mono_ms now);
+/* After all writes have been cancelled. The watches belong to the conductor. */
+void observed_done(struct observed *seen);

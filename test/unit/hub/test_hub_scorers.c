@@ -1,0 +1,320 @@
+/* A controller that starts, stands by and takes over. */
+#include "controller/hub/follows/health.h"
+#include "controller/hub/hub.h"
+#include "controller/hub/observed/object.h"
+#include "controller/hub/observed/observed.h"
+#include "controller/hub/observed/scorer.h"
+#include "controller/hub/probe/probe.h"
+#include "controller/hub/rules/rules.h"
+#include "test/fakes/fake_server.h"
+#include "test/unit/hub/hub_world.h"
+
+#define STATUS(health, distributed)                                                     \
+    "{\"healthStatus\":\"" health                                                       \
+    "\",\"observedGeneration\":1,\"conditions\":[{\"type\":\"Distributed\",\"status\":" \
+    "\"True\",\"reason\":\"" distributed                                                \
+    "\",\"message\":\"distributed to 1 cluster\",\"observedGeneration\":1}]}"
+
+static void show_scorer_with(struct world *w, const char *status)
+{
+    show(w, HUB_SCORERS,
+         fake_kube_text(w->f,
+                        "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"generation\":1,\"creationTimestamp\":"
+                        "\"2026-01-01T00:00:00Z\"},\"status\":%s,\"spec\":{\"configURL\":\"%s\","
+                        "\"configSyncMode\":\"None\",\"source\":{\"type\":\"None\"},"
+                        "\"scoring\":{\"params\":{\"name\":\"score\",\"interval\":60}}}}",
+                        status, fake_url(w->f->server, "/config")));
+}
+
+static void lead(struct world *w, bool leads)
+{
+    hub_lead(w->hub, leads);
+}
+
+static const struct fake_request *status_patch(struct world *w, const char *of, size_t nth)
+{
+    for (size_t i = 0; i < fake_requests(w->f->server); i++) {
+        const struct fake_request *rq = fake_request(w->f->server, i);
+        if (strcmp(rq->method, "PATCH") == 0 && strstr(rq->target, of) && nth-- == 0)
+            return rq;
+    }
+    return NULL;
+}
+
+static enum probe_health health_of(struct world *w, const struct hub_scorer *s)
+{
+    const struct fleet f = hub_fleet(w->hub);
+
+    return scorer_health(&f, s);
+}
+
+/* As after a restore from a backup and an edit. */
+static void reads_another_spec_of_the_same_generation(void **state)
+{
+    static const char spec[] = "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"generation\":4},\"spec\":{"
+                               "\"configURL\":\"http://scorer.invalid/config\",\"healthCheck\":\"None\","
+                               "\"source\":{\"type\":\"None\"},\"scoring\":{\"params\":{\"name\":\"score\","
+                               "\"interval\":%u}}}}";
+    struct world *w = *state;
+
+    for (unsigned interval = 60; interval <= 90; interval += 30) {
+        show(w, HUB_SCORERS, fake_kube_text(w->f, spec, interval));
+        assert_int_equal(scorers_find(&seen(w)->scorers, "s")->effective.interval_ms, interval * 1000);
+    }
+}
+
+/* A standby starts from what the leader wrote. */
+static void takes_over_health_from_statuses(void **state)
+{
+    struct world *w = *state;
+
+    lead(w, false);
+    show_config(w, HELD);
+    show_cluster(w, "c1");
+    show_scorer_with(w, STATUS("Inactive", "Distributed"));
+    assert_int_not_equal(scorer_place(hub_fleet(w->hub).o, scorers_find(&seen(w)->scorers, "s")),
+                         PLACE_SUMMARIES);
+    show_scorer_with(w, STATUS("Active", "Distributed"));
+    assert_int_equal(scorer_place(hub_fleet(w->hub).o, scorers_find(&seen(w)->scorers, "s")),
+                     PLACE_SUMMARIES);
+    fake_push(w->f->server, (struct fake_answer){.mode = FAKE_HANG, .only_path = "/healthz"});
+    lead(w, true);
+    assert_non_null(strstr(wait_written(w, "POST", "c1")->body, "scoreName"));
+}
+
+/* Nobody could ever report on it otherwise. */
+static void distributes_what_it_does_not_check(void **state)
+{
+    static const char *const checks[] = {"Agents", "None"};
+    struct world *w = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(checks); i++) {
+        show(w, HUB_SCORERS,
+             fake_kube_text(
+                 w->f,
+                 "{\"metadata\":{\"name\":\"s%zu\",\"uid\":\"s\",\"generation\":1},"
+                 "\"status\":" STATUS(
+                     "Inactive",
+                     "Distributed") ",\"spec\":{"
+                                    "\"configURL\":\"http://scorer.invalid/config\",\"healthCheck\":\"%s\","
+                                    "\"source\":{\"type\":\"None\"},"
+                                    "\"scoring\":{\"params\":{\"name\":\"score%zu\",\"interval\":60}}}}",
+                 i, checks[i], i));
+        assert_int_equal(scorer_place(hub_fleet(w->hub).o, scorers_find(&seen(w)->scorers, i ? "s1" : "s0")),
+                         PLACE_SUMMARIES);
+        assert_int_equal(health_of(w, scorers_find(&seen(w)->scorers, i ? "s1" : "s0")), HEALTH_UNKNOWN);
+    }
+    show_config(w, HELD);
+    show_cluster(w, "c1");
+    assert_non_null(strstr(wait_written(w, "POST", "c1")->body, "score1"));
+    assert_non_null(strstr(written(w, "POST", "c1")->body, "score0"));
+}
+
+/* The summary in the status stays active while the newest spec is invalid, also after a restart. */
+static void distributes_what_it_does_not_check_despite_an_invalid_spec(void **state)
+{
+    struct world *w = *state;
+
+    show(w, HUB_SCORERS,
+         "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"generation\":2},\"status\":{\"healthStatus\":"
+         "\"Unknown\",\"configSource\":\"Spec\",\"summary\":\"{\\\"name\\\":\\\"s\\\",\\\"scoreName\\\":"
+         "\\\"kept\\\",\\\"sourceType\\\":\\\"None\\\",\\\"scoringEndpoint\\\":\\\"http://s.invalid/\\\","
+         "\\\"scoringInterval\\\":60}\"},\"spec\":{\"healthCheck\":\"Agents\",\"configURL\":[]}}");
+    show_config(w, HELD);
+    show_cluster(w, "c1");
+    assert_non_null(strstr(wait_written(w, "POST", "c1")->body, "kept"));
+}
+
+static void takes_over_the_status_seen_before_it_lost_the_lead(void **state)
+{
+    struct world *w = *state;
+
+    show_config(w, HELD);
+    show_cluster(w, "c1");
+    show_scorer_with(w, STATUS("Active", "Distributed"));
+    show_scorer_with(w, STATUS("Inactive", "Distributed"));
+    assert_int_equal(scorer_place(hub_fleet(w->hub).o, scorers_find(&seen(w)->scorers, "s")),
+                     PLACE_SUMMARIES);
+    lead(w, false);
+    assert_int_not_equal(scorer_place(hub_fleet(w->hub).o, scorers_find(&seen(w)->scorers, "s")),
+                         PLACE_SUMMARIES);
+}
+
+/* Counts are not known before the first plan. */
+static void writes_no_status_before_the_first_plan(void **state)
+{
+    struct world *w = *state;
+    const struct fake_request *rq;
+
+    lead(w, false);
+    show_config(w, HELD);
+    show_cluster(w, "c1");
+    show_scorer_with(w, STATUS("Active", "Distributed"));
+    /* A second scorer of unknown health, whose API hangs, delays the first plan. */
+    show(w, HUB_SCORERS,
+         fake_kube_text(w->f,
+                        "{\"metadata\":{\"name\":\"new\",\"uid\":\"n\",\"generation\":1,"
+                        "\"creationTimestamp\":\"2025-01-01T00:00:00Z\"},\"spec\":{\"configURL\":"
+                        "\"%s\",\"configSyncMode\":\"None\",\"source\":{\"type\":\"None\"},"
+                        "\"scoring\":{\"params\":{\"name\":\"new\",\"interval\":60}}}}",
+                        fake_url(w->f->server, "/config")));
+    fake_push(w->f->server, (struct fake_answer){.mode = FAKE_HANG, .only_path = "/healthz"});
+    lead(w, true);
+    pass_time(w, 3000);
+    assert_non_null(status_patch(w, "dynamicscorers/s/status", 0));
+    for (size_t i = 0; (rq = status_patch(w, "dynamicscorers/s/status", i)); i++)
+        assert_null(strstr(rq->body, "the summaries are being computed"));
+}
+
+static void makes_no_plan_for_a_change_of_status(void **state)
+{
+    struct world *w = *state;
+    const struct plan *plan;
+
+    show_config(w, HELD);
+    show_cluster(w, "c1");
+    show_scorer(w);
+    (void)wait_written(w, "POST", "c1");
+    pass_time(w, 2000);
+    plan = hub_fleet(w->hub).plan;
+    assert_non_null(plan);
+    show_config(w, HELD ",\"resourceVersion\":\"9\"");
+    pass_time(w, 1000);
+    assert_ptr_equal(hub_fleet(w->hub).plan, plan);
+}
+
+static size_t count_finalizers(struct world *w)
+{
+    size_t n = 0;
+
+    for (size_t k = 0; k < fake_requests(w->f->server); k++)
+        n += strstr(fake_request(w->f->server, k)->body, "finalizers") != NULL;
+    return n;
+}
+
+/* With the old resourceVersion the next write would be a conflict. */
+static void waits_for_the_watch_after_a_finalizer(void **state)
+{
+    struct world *w = *state;
+
+    fake_push(w->f->server, (struct fake_answer){.body = "{\"metadata\":{\"resourceVersion\":\"6\"}}",
+                                                 .only_path = OURS "dynamicscoringconfigs/" HUB_CONFIG});
+    show_config(w, ",\"resourceVersion\":\"5\"");
+    pass_time(w, 4000);
+    assert_int_equal(count_finalizers(w), 1);
+    assert_null(status_patch(w, HUB_CONFIG "/status", 0));
+    show_config(w, ",\"resourceVersion\":\"6\",\"finalizers\":[\"" HUB_FINALIZER "\"]");
+    pass_time(w, 400);
+    assert_int_equal(count_finalizers(w), 1);
+    assert_non_null(status_patch(w, HUB_CONFIG "/status", 0));
+}
+
+static void show_full(struct world *w, struct fake_server *api, unsigned generation, const char *scoring)
+{
+    show(
+        w, HUB_SCORERS,
+        fake_kube_text(w->f,
+                       "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"generation\":%u,\"creationTimestamp\":"
+                       "\"2026-01-01T00:00:00Z\"},\"spec\":{\"configURL\":\"%s\",\"configSyncMode\":\"Full\","
+                       "\"source\":{\"type\":\"None\"},\"scoring\":%s}}",
+                       generation, fake_url(api, "/config"), scoring));
+}
+
+/* With another score name than that of /config, the fields of the DynamicScorer would bring an
+ * AddOnPlacementScore that the next moment takes away. */
+static void sends_own_fields_only_once_config_has_failed(void **state)
+{
+    struct world *w = *state;
+    struct fake_server *api = fake_new();
+
+    fake_default(api, (struct fake_answer){.mode = FAKE_HANG});
+    show_config(w, HELD);
+    show_cluster(w, "c1");
+    show(w, HUB_SCORERS,
+         fake_kube_text(w->f,
+                        "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"generation\":1},\"spec\":{"
+                        "\"configURL\":\"%s\",\"configSyncMode\":\"Full\",\"healthCheck\":\"Agents\","
+                        "\"source\":{\"type\":\"None\"},"
+                        "\"scoring\":{\"params\":{\"name\":\"own\",\"interval\":60}}}}",
+                        fake_url(api, "/config")));
+    pass_time(w, 2000);
+    assert_null(strstr(wait_written(w, "POST", "c1")->body, "scoreName"));
+    assert_true(effective_usable(&scorers_find(&seen(w)->scorers, "s")->effective));
+    assert_true(scorer_awaits_config(scorers_find(&seen(w)->scorers, "s")));
+    assert_true(scorers_find(&seen(w)->scorers, "s")->share.entry == SIZE_MAX);
+    api = fake_free(api);
+    for (unsigned i = 0; i < 500 && scorers_find(&seen(w)->scorers, "s")->share.entry == SIZE_MAX; i++)
+        pass_time(w, 100);
+    assert_true(scorers_find(&seen(w)->scorers, "s")->share.entry == 0);
+}
+
+static void makes_no_plan_while_the_last_valid_summary_stays_active(void **state)
+{
+    struct world *w = *state;
+    struct fake_server *api = fake_new();
+    const struct hub_scorer *s;
+    unsigned plans = 0;
+
+    ((struct hub_options *)(uintptr_t)hub_fleet(w->hub).o)->probe.interval_ms = 30000;
+    fake_default(api,
+                 (struct fake_answer){
+                     .close = true,
+                     .body = "{\"name\":\"a\",\"source\":{\"type\":\"None\"},\"scoring\":{\"path\":\"/s\","
+                             "\"params\":{\"name\":\"score\",\"interval\":60}}}"});
+    show_config(w, HELD);
+    show_cluster(w, "c1");
+    show_full(w, api, 1, "{\"params\":{\"name\":\"score\",\"interval\":60}}");
+    pass_time(w, 3000);
+    show_full(w, api, 2, "{\"host\":\"ftp://x\",\"params\":{\"name\":\"score\",\"interval\":60}}");
+    pass_time(w, 5000);
+    s = scorers_find(&seen(w)->scorers, "s");
+    assert_true(s->effective.kept);
+    assert_true(probe_status(s->probe)->config.ok);
+    for (unsigned i = 0; i < 1800; i++) {
+        const struct plan *plan = hub_fleet(w->hub).plan;
+
+        pass_time(w, 100);
+        plans += plan != hub_fleet(w->hub).plan;
+    }
+    assert_in_range(plans, 0, 1);
+    fake_free(api);
+}
+
+static void forgets_writes_from_before_another_leader(void **state)
+{
+    struct world *w = *state;
+
+    show_config(w, HELD);
+    show_cluster(w, "c1");
+    show_scorer(w);
+    (void)wait_written(w, "POST", "c1");
+    pass_time(w, 2000);
+    assert_non_null(scorers_find(&seen(w)->scorers, "s")->last_status.sent);
+    assert_true(cluster(w, "c1")->write.is_late);
+    (void)hub_count(w->hub);
+    lead(w, false);
+    assert_null(scorers_find(&seen(w)->scorers, "s")->last_status.sent);
+    assert_false(cluster(w, "c1")->write.is_late || hub_self(w->hub).has_counts);
+    assert_null(cluster(w, "c1")->write.object.trouble);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(reads_another_spec_of_the_same_generation, setup, teardown),
+        cmocka_unit_test_setup_teardown(takes_over_health_from_statuses, setup, teardown),
+        cmocka_unit_test_setup_teardown(distributes_what_it_does_not_check, setup, teardown),
+        cmocka_unit_test_setup_teardown(sends_own_fields_only_once_config_has_failed, setup, teardown),
+        cmocka_unit_test_setup_teardown(distributes_what_it_does_not_check_despite_an_invalid_spec, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(takes_over_the_status_seen_before_it_lost_the_lead, setup, teardown),
+        cmocka_unit_test_setup_teardown(makes_no_plan_while_the_last_valid_summary_stays_active, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(forgets_writes_from_before_another_leader, setup, teardown),
+        cmocka_unit_test_setup_teardown(writes_no_status_before_the_first_plan, setup, teardown),
+        cmocka_unit_test_setup_teardown(makes_no_plan_for_a_change_of_status, setup, teardown),
+        cmocka_unit_test_setup_teardown(waits_for_the_watch_after_a_finalizer, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
