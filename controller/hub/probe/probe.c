@@ -1,3 +1,9 @@
+/* Owns each scoring API's health and last good configuration, and the requests that find them out. Called
+ * by observed/scorer.c, and by the loop when a timer is due or a request has ended; tells of each attempt
+ * by env.ended. On the loop; never waits.
+ *
+ * From top to bottom: what became of a request (outcome), the credentials for it (token), one request
+ * (ask), what its outcome means (probe_keep, probe_accept_config), and when to ask next (probe_schedule). */
 #include "controller/hub/probe/probe.h"
 
 #include "controller/kube/json.h"
@@ -16,19 +22,19 @@
 
 #include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
 
 enum {
     RETRY_MS = 1000,
     MAX_HEALTH_BYTES = 64 << 10,
     MAX_SECRET_BYTES = 3 << 20,
+    TOKEN_FAILURE_BYTES = 16 << 10, /* more than names and reasons have; the message is cut */
 };
 
 /* The outcome of one attempt. */
 struct outcome {
     struct probe_part part;
-    bool unasked;  /* the hub did not give the token: says nothing about the scoring API */
-    bool answered; /* or could not be reached */
+    bool is_inconclusive; /* the hub did not give the token: says nothing about the scoring API */
+    bool answered;        /* or could not be reached */
 };
 
 /* A GET request, with credentials from a Secret if `token` is set. At most one is in flight. The Secret is
@@ -55,9 +61,9 @@ struct probe {
     const char *url_error;   /* for this reason */
     struct probe_ask health, config;
     struct probe_status status;
-    unsigned successes;  /* of health, consecutive */
-    unsigned unasked;    /* outcomes in a row that say nothing about configURL */
-    bool is_provisional; /* health was determined for the previous API */
+    unsigned successes;    /* of health, consecutive */
+    unsigned inconclusive; /* outcomes in a row that say nothing about configURL */
+    bool is_provisional;   /* health was determined for the previous API */
     bool running;
     struct timer timer; /* of the next probe; far ahead while one is in flight */
     mono_ms health_at;  /* when health is due; an earlier probe asks for the configuration alone */
@@ -94,14 +100,17 @@ static void outcome_describe(struct outcome *o, const char *url, const char *tex
 
 /* ---- The token ---- */
 
-/* Sets the failure "spec.configAuth: Secret ..., key ...: <message>". */
+/* Sets the failure "spec.configAuth: Secret "namespace/name", key "key": <why>". */
 static void token_fail(struct probe_ask *a, const char *why)
 {
     const struct token_ref *ref = &a->token;
+    BUF_AUTO(text, TOKEN_FAILURE_BYTES);
 
-    outcome_fail(&a->outcome, PROBE_TOKEN_MISSING, "spec.configAuth: Secret \"%s/%s\"%s%s%s: %s",
-                 a->probe->env.namespace, ref->name, ref->key ? ", key \"" : "", cstr(ref->key),
-                 ref->key ? "\"" : "", why);
+    buf_printf(&text, "spec.configAuth: Secret \"%s/%s\"", a->probe->env.namespace, ref->name);
+    if (ref->key)
+        buf_printf(&text, ", key \"%s\"", ref->key);
+    buf_printf(&text, ": %s", why);
+    outcome_fail(&a->outcome, PROBE_TOKEN_MISSING, "%.*s", STR_ARG(buf_str(&text)));
 }
 
 /* The Secret in an answer of the API server. */
@@ -150,10 +159,10 @@ static struct credentials *token_of_secret(const json_t *secret, struct probe_as
 /* There is no row for 422, which is a status like any other here. */
 static const struct http_rule probe_rules[] = {
     {200, 299, HTTP_OK, PROBE_HEALTHY},
-    {401, 401, HTTP_OK, PROBE_HEALTHZ_DENIED},
-    {403, 403, HTTP_OK, PROBE_HEALTHZ_DENIED},
-    {404, 405, HTTP_OK, PROBE_HEALTHZ_ABSENT},
-    {501, 501, HTTP_OK, PROBE_HEALTHZ_ABSENT},
+    {401, 401, HTTP_OK, PROBE_ACCESS_DENIED},
+    {403, 403, HTTP_OK, PROBE_ACCESS_DENIED},
+    {404, 405, HTTP_OK, PROBE_NO_SUCH_PATH},
+    {501, 501, HTTP_OK, PROBE_NO_SUCH_PATH},
     {0, 0, HTTP_URL, PROBE_INVALID_URL},
     {0, 0, HTTP_DNS, PROBE_DNS},
     {0, 0, HTTP_CONNECT, PROBE_UNREACHABLE},
@@ -178,8 +187,8 @@ WORD_TABLE(probe_reason_word, enum probe_reason, PROBE_REASONS,
            {[PROBE_NOT_ASKED] = "NotAsked",
             [PROBE_HEALTHY] = "Healthy",
             [PROBE_HTTP_STATUS] = "HTTPStatus",
-            [PROBE_HEALTHZ_DENIED] = "HTTPStatus",
-            [PROBE_HEALTHZ_ABSENT] = "HTTPStatus",
+            [PROBE_ACCESS_DENIED] = "HTTPStatus",
+            [PROBE_NO_SUCH_PATH] = "HTTPStatus",
             [PROBE_INVALID_URL] = "InvalidURL",
             [PROBE_DNS] = "DNS",
             [PROBE_UNREACHABLE] = "Unreachable",
@@ -196,6 +205,14 @@ WORD_TABLE(probe_reason_word, enum probe_reason, PROBE_REASONS,
             [PROBE_INVALID_CONFIG] = "InvalidConfig",
             [PROBE_TOKEN_HOST_NOT_ALLOWED] = "TokenHostNotAllowed"});
 
+/* What is said of a request that was refused: with which credentials it was sent. */
+static const char *ask_credentials_text(const struct probe_ask *ask)
+{
+    if (ask->tls_only)
+        return "";
+    return ask->credentials ? ask->credentials->shown : " without credentials (spec.configAuth is not set)";
+}
+
 /* "HTTP 500 Internal Server Error: model not loaded", by the members in which frameworks put an error. */
 static void ask_status_text(const struct probe_ask *ask, char *out, size_t size,
                             const struct http_response *a)
@@ -207,11 +224,7 @@ static void ask_status_text(const struct probe_ask *ask, char *out, size_t size,
     if (text.n && kube_json_parse(&body, text, NULL) == 0)
         error = kube_str(body, "detail", NULL) ?: kube_str(body, "error", NULL)
                                                 ?: kube_str(body, "message", NULL);
-    text_http_status(out, size, a->status,
-                     ask->tls_only      ? ""
-                     : ask->credentials ? ask->credentials->shown
-                                        : " without credentials (spec.configAuth is not set)",
-                     error ? str_of(error) : text);
+    text_http_status(out, size, a->status, ask_credentials_text(ask), error ? str_of(error) : text);
 }
 
 static void ask_on_answer(void *arg, struct http_response *a)
@@ -264,10 +277,10 @@ static void ask_on_secret(void *arg, struct kube_answer *answer)
     } else {
         token_fail(a, answer->http_status == 404 ? "the Secret does not exist" : answer->why);
         /* Also one that has just returned, and refuses while it starts. */
-        a->outcome.unasked = kube_absence_ms(a->probe->env.hub) < KUBE_GRACE_MS;
+        a->outcome.is_inconclusive = kube_absence_ms(a->probe->env.hub) < KUBE_GRACE_MS;
     }
     kube_wipe_strings(kube_map(answer->object, "data", NULL));
-    if (a->credentials || (a->tls_only && !a->outcome.unasked))
+    if (a->credentials || (a->tls_only && !a->outcome.is_inconclusive))
         ask_send(a);
     else
         a->ended(a->probe, NULL);
@@ -343,19 +356,20 @@ static void probe_keep_health(struct probe *p, const struct outcome *o)
 static void probe_health_from_config(struct probe *p)
 {
     struct outcome o = {.part = {.ok = true, .reason = PROBE_HEALTHY}};
-    bool is_private = p->health.outcome.part.reason == PROBE_HEALTHZ_DENIED;
-    char status[64], text[128];
+    bool is_private = p->health.outcome.part.reason == PROBE_ACCESS_DENIED;
+    CLEANUP(cleanup_free) char *text = NULL;
+    char status[64];
 
     if (p->config.outcome.answered || (is_private && p->config.outcome.part.reason != PROBE_NOT_ASKED)) {
         o = p->config.outcome;
     } else {
         text_http_status(status, sizeof(status), p->no_healthz, "", STR(""));
-        (void)snprintf(text, sizeof(text), "%s: %s, but the server responds", status,
-                       is_private ? "access denied" : "no such path");
+        text = xasprintf("%s: %s, but the server responds", status,
+                         is_private ? "access denied" : "no such path");
         outcome_describe(&o, p->health_url, text);
     }
     p->no_healthz = 0;
-    if (!o.unasked)
+    if (!o.is_inconclusive)
         probe_keep_health(p, &o);
 }
 
@@ -440,8 +454,8 @@ static void probe_schedule(struct probe *p)
         p->health_at = mono_add(now, probe_jitter(health_pause(p), permille));
     p->health_due = false;
     ms = p->health_at.ms - now.ms;
-    if (p->unasked || (config->asked && !config->ok)) {
-        unsigned nth = p->unasked ? p->unasked : config->failures;
+    if (p->inconclusive || (config->asked && !config->ok)) {
+        unsigned nth = p->inconclusive ? p->inconclusive : config->failures;
 
         other = probe_jitter(backoff_doubled_ms(nth, RETRY_MS, p->env.settings->interval_ms), permille);
         ms = other < ms ? other : ms;
@@ -464,11 +478,11 @@ static void probe_on_health(struct probe *p, const struct http_response *answer)
 {
     enum probe_reason reason = p->health.outcome.part.reason;
 
-    if (reason == PROBE_HEALTHZ_DENIED || reason == PROBE_HEALTHZ_ABSENT) {
+    if (reason == PROBE_ACCESS_DENIED || reason == PROBE_NO_SUCH_PATH) {
         p->no_healthz = answer->status;
         if (p->spec.mode == SYNC_NONE && p->spec.config_url)
             ask_start(&p->config);
-    } else if (!p->health.outcome.unasked) {
+    } else if (!p->health.outcome.is_inconclusive) {
         probe_keep_health(p, &p->health.outcome);
     }
     probe_settle(p);
@@ -478,8 +492,8 @@ static void probe_on_config(struct probe *p, const struct http_response *answer)
 {
     struct outcome o = p->config.outcome; /* health does not depend on what the answer says */
 
-    p->unasked = o.unasked ? p->unasked + 1 : 0;
-    if (!o.unasked && p->spec.mode == SYNC_FULL) {
+    p->inconclusive = o.is_inconclusive ? p->inconclusive + 1 : 0;
+    if (!o.is_inconclusive && p->spec.mode == SYNC_FULL) {
         if (o.part.ok)
             probe_accept_config(p, answer, &o);
         probe_keep(p, PROBE_CONFIG, &o);
@@ -591,9 +605,12 @@ static void probe_prepare(struct probe *p)
     const struct scorer_spec *s = &p->spec;
     CLEANUP(cleanup_free) char *origin = url_origin(cstr(s->config_url ?: s->own.scoring.host));
 
-    p->url_error = s->config_url         ? "spec.configURL: expected an http or https URL without a user"
-                   : s->own.scoring.host ? "spec.scoring.host: expected an http or https URL without a user"
-                                         : "neither spec.configURL nor spec.scoring.host is set";
+    if (s->config_url)
+        p->url_error = "spec.configURL: expected an http or https URL without a user";
+    else if (s->own.scoring.host)
+        p->url_error = "spec.scoring.host: expected an http or https URL without a user";
+    else
+        p->url_error = "neither spec.configURL nor spec.scoring.host is set";
     free(p->health_url);
     p->health_url = *origin ? xasprintf("%s/healthz", origin) : NULL;
     p->health.url = p->health_url;

@@ -41,9 +41,10 @@ enum probe_what { PROBE_HEALTH, PROBE_CONFIG, PROBE_PARTS };
 enum probe_reason {
     PROBE_NOT_ASKED,
     PROBE_HEALTHY,
-    PROBE_HTTP_STATUS,    /* any other status than 2xx */
-    PROBE_HEALTHZ_DENIED, /* likewise, and of /healthz: it needs credentials that are meant for configURL */
-    PROBE_HEALTHZ_ABSENT, /* likewise: there is none */
+    PROBE_HTTP_STATUS, /* any other status than 2xx */
+    /* Likewise. They say more of /healthz alone: there, configURL is asked instead, which has credentials. */
+    PROBE_ACCESS_DENIED, /* 401 and 403 */
+    PROBE_NO_SUCH_PATH,  /* 404, 405 and 501 */
     PROBE_INVALID_URL,
     PROBE_DNS,
     PROBE_UNREACHABLE,
