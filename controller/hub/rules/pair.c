@@ -1,13 +1,13 @@
-/* The state of one scorer on one cluster, and its reason in words. Pure. */
+/* The state of one scorer on one cluster, and its reason in words. Called by follows/pairs.c for counts,
+ * statuses and pages. Pure: owns nothing; any thread. */
 #include "controller/hub/rules/rules.h"
-
-#include <stdio.h>
 
 enum {
     GRACE_MS = 30 * 1000, /* for clocks that differ, and for the way of the report that would say more */
     /* Of agents whose reports do not say when scores expire, and may be five minutes apart. */
     INTERVALS = 3,
-    OLD_GRACE_MS = 15 * 60 * 1000
+    OLD_GRACE_MS = 15 * 60 * 1000,
+    REASON_MAX_BYTES = 8192, /* more than the longest; its beginning is enough */
 };
 
 const struct pair_info pair_info[PAIR_STATES] = {
@@ -131,70 +131,110 @@ static const char *pending_reason(enum pair_state s, const struct pair_facts *f)
                              : "the ManifestWork is applied, but no agent has reported";
 }
 
-/* The agent's words; those of the version before have none, nor those without AddOnPlacementScores. */
-static const char *empty_reason(enum pair_state s, const struct pair_facts *f)
-{
-    const char *reported = report_error(f->report, f->cell);
-
-    if (*reported)
-        return reported;
-    return s == PAIR_NO_ITEMS ? "no result of the scoring API leads to an item"
-                              : "the source returned no series, or the scoring API no results";
-}
-
-static void put_expired_reason(char ret[PAIR_REASON_BYTES], const struct pair_facts *f)
+static void pair_put_expired_reason(struct buf *b, const struct pair_facts *f)
 {
     int32_t offset_s = f->report->clock_offset_s;
-    char at[32], clock[80] = "";
+    char at[KUBE_TIME_BYTES];
 
-    unix_ms_format((unix_ms){(int64_t)f->cell->succeeded * 1000}, at);
-    (void)strcpy(at + 19, "Z");
-    if (offset_s)
-        (void)snprintf(clock, sizeof(clock), "; the agent's clock is %u s %s that of the hub's API server",
-                       (unsigned)(offset_s < 0 ? -offset_s : offset_s), offset_s > 0 ? "behind" : "ahead of");
-    (void)snprintf(ret, PAIR_REASON_BYTES, "its scores have expired: the last success was at %s%s", at,
-                   clock);
+    kube_time_format((unix_ms){(int64_t)f->cell->succeeded * 1000}, at);
+    buf_printf(b, "its scores have expired: the last success was at %s", at);
+    if (offset_s > 0)
+        buf_printf(b, "; the agent's clock is %d s behind that of the hub's API server", offset_s);
+    else if (offset_s < 0)
+        buf_printf(b, "; the agent's clock is %d s ahead of that of the hub's API server", -offset_s);
+}
+
+static void pair_put_elsewhere_reason(struct buf *b, const struct pair_facts *f)
+{
+    buf_printf(b, "the add-on is installed in namespace %s, but its ConfigMap is in %s", f->addon_namespace,
+               f->agent_namespace);
+    buf_printf(b, ": set agentInstallNamespace: %s in its AddOnDeploymentConfig", f->agent_namespace);
+}
+
+static void pair_put_unavailable_reason(struct buf *b, const struct pair_facts *f)
+{
+    if (f->unavailable_because)
+        buf_printf(b, "the cluster is not available: %s", f->unavailable_because);
+    else
+        buf_printf(b, "the add-on is not available: %s", cstr(f->addon_unavailable_because));
+}
+
+/* The agent's words, or those for an agent that has none. */
+static void pair_put_error(struct buf *b, const struct pair_facts *f, const char *otherwise)
+{
+    const char *error = report_error(f->report, f->cell);
+
+    buf_puts(b, *error ? error : otherwise);
+}
+
+static void pair_put_reason(struct buf *b, enum pair_state s, const struct pair_facts *f)
+{
+    switch (s) {
+    case PAIR_NOT_WRITTEN:
+        buf_printf(b, "ManifestWork not written: %s", cstr(f->write_error));
+        break;
+    case PAIR_NOT_APPLIED:
+        buf_printf(b, "ManifestWork not applied: %s", cstr(f->apply_error));
+        break;
+    case PAIR_REFUSED:
+        buf_printf(b, "the agent rejected its configuration: %s", cstr(f->report->problem));
+        break;
+    case PAIR_OLD_CONFIG:
+        buf_puts(b, "the agent rejected its configuration, an older one stays active: ");
+        buf_puts(b, cstr(f->report->problem));
+        break;
+    case PAIR_FAILING:
+    case PAIR_STALE:
+        pair_put_error(b, f, pair_info[s].word);
+        break;
+    case PAIR_NOT_PLACED:
+        buf_puts(b, "AddOnPlacementScore not written: ");
+        pair_put_error(b, f, "the agent does not say why");
+        break;
+    case PAIR_UNAVAILABLE:
+        pair_put_unavailable_reason(b, f);
+        break;
+    case PAIR_ELSEWHERE:
+        pair_put_elsewhere_reason(b, f);
+        break;
+    case PAIR_EXPIRED:
+        pair_put_expired_reason(b, f);
+        break;
+    /* The agents of the version before have no words for these, nor those without AddOnPlacementScores. */
+    case PAIR_EMPTY:
+        pair_put_error(b, f, "the source returned no series, or the scoring API no results");
+        break;
+    case PAIR_NO_ITEMS:
+        pair_put_error(b, f, "no result of the scoring API leads to an item");
+        break;
+    case PAIR_SUSPENDED:
+        buf_puts(b, "not called, as the hub finds the scoring API unhealthy");
+        break;
+    case PAIR_REPORT_FULL:
+        buf_puts(b, "the agent's report has no room for all of its scorers");
+        break;
+    case PAIR_NO_REPORT:
+    case PAIR_WAITING:
+        buf_puts(b, pending_reason(s, f));
+        break;
+    case PAIR_BEHIND:
+    case PAIR_NO_ROOM:
+    case PAIR_MASKED:
+    case PAIR_NOT_SENT:
+    case PAIR_OK:
+    case PAIR_STATES:
+        break;
+    }
 }
 
 void pair_reason(char ret[PAIR_REASON_BYTES], enum pair_state s, const struct pair_facts *f)
 {
-    const char *prefix = "", *text = "";
+    BUF_AUTO(reason, REASON_MAX_BYTES);
+    size_t n;
 
-    if (s == PAIR_NOT_WRITTEN) {
-        prefix = "ManifestWork not written: ";
-        text = cstr(f->write_error);
-    } else if (s == PAIR_NOT_APPLIED) {
-        prefix = "ManifestWork not applied: ";
-        text = cstr(f->apply_error);
-    } else if (s == PAIR_FAILING || s == PAIR_STALE || s == PAIR_NOT_PLACED) {
-        prefix = s == PAIR_NOT_PLACED ? "AddOnPlacementScore not written: " : "";
-        text = report_error(f->report, f->cell);
-        if (!*text)
-            text = s == PAIR_NOT_PLACED ? "the agent does not say why" : pair_info[s].word;
-    } else if (s == PAIR_REFUSED || s == PAIR_OLD_CONFIG) {
-        prefix = s == PAIR_REFUSED ? "the agent rejected its configuration: "
-                                   : "the agent rejected its configuration, an older one stays active: ";
-        text = cstr(f->report->problem);
-    } else if (s == PAIR_UNAVAILABLE) {
-        prefix = f->unavailable_because ? "the cluster is not available: " : "the add-on is not available: ";
-        text = cstr(f->unavailable_because ?: f->addon_unavailable_because);
-    } else if (s == PAIR_ELSEWHERE) {
-        (void)snprintf(ret, PAIR_REASON_BYTES,
-                       "the add-on is installed in namespace %s, but its ConfigMap is in %s: set "
-                       "agentInstallNamespace: %s in its AddOnDeploymentConfig",
-                       f->addon_namespace, f->agent_namespace, f->agent_namespace);
-        return;
-    } else if (s == PAIR_EXPIRED) {
-        put_expired_reason(ret, f);
-        return;
-    } else if (s == PAIR_REPORT_FULL) {
-        text = "the agent's report has no room for all of its scorers";
-    } else if (s == PAIR_SUSPENDED) {
-        text = "not called, as the hub finds the scoring API unhealthy";
-    } else if (s == PAIR_EMPTY || s == PAIR_NO_ITEMS) {
-        text = empty_reason(s, f);
-    } else if (s == PAIR_NO_REPORT || s == PAIR_WAITING) {
-        text = pending_reason(s, f);
-    }
-    (void)snprintf(ret, PAIR_REASON_BYTES, "%s%s", prefix, text);
+    pair_put_reason(&reason, s, f);
+    n = size_min(reason.n, PAIR_REASON_BYTES - 1);
+    if (n)
+        memcpy(ret, reason.p, n);
+    ret[n] = '\0';
 }

@@ -1,4 +1,5 @@
-/* Which scorers each cluster gets: masks, and clusters grouped by equal lists. Pure. */
+/* Which scorers each cluster gets: masks, and clusters grouped by equal lists. A plan owns copies of the
+ * summaries, and its groups; written/desired.c owns the plan. Loop thread; reads no clock. */
 #include "controller/hub/rules/rules.h"
 
 #include "exporter/base/alloc.h"
