@@ -6,6 +6,7 @@
 #include "controller/hub/follows/scorer_status.h"
 #include "controller/hub/observed/observed.h"
 #include "controller/hub/probe/probe.h"
+#include "controller/hub/probe/probe_status.h"
 #include "controller/hub/rules/rules.h"
 #include "controller/kube/kube.h"
 #include "exporter/metric/metrics.h"

@@ -4,6 +4,7 @@
 #include "controller/hub/follows/counts.h"
 #include "controller/hub/observed/scorer.h"
 #include "controller/hub/probe/probe.h"
+#include "controller/hub/probe/probe_status.h"
 #include "controller/hub/rules/rules.h"
 #include "controller/kube/json.h"
 

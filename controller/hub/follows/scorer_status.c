@@ -18,6 +18,8 @@
 #include "controller/hub/observed/object.h"
 #include "controller/hub/observed/scorer.h"
 #include "controller/hub/probe/probe.h"
+#include "controller/hub/probe/probe_reason.h"
+#include "controller/hub/probe/probe_status.h"
 #include "controller/hub/rules/rules.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/text.h"

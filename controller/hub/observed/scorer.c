@@ -9,6 +9,8 @@
 #include "controller/hub/observed/change.h"
 #include "controller/hub/observed/decisions.h"
 #include "controller/hub/observed/object.h"
+#include "controller/hub/probe/probe_reason.h"
+#include "controller/hub/probe/probe_status.h"
 #include "controller/kube/kube.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"

@@ -16,6 +16,8 @@
 #include "controller/hub/observed/observed.h"
 #include "controller/hub/observed/scorer.h"
 #include "controller/hub/probe/probe.h"
+#include "controller/hub/probe/probe_reason.h"
+#include "controller/hub/probe/probe_status.h"
 #include "controller/hub/rules/rules.h"
 #include "controller/hub/written/statuses.h"
 #include "controller/kube/json.h"

@@ -6,6 +6,7 @@
  * (ask), what its outcome means (probe_keep, probe_accept_config), and when to ask next (probe_schedule). */
 #include "controller/hub/probe/probe.h"
 
+#include "controller/hub/probe/probe_reason.h"
 #include "controller/kube/json.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/backoff.h"
@@ -19,6 +20,7 @@
 #include "exporter/http/http.h"
 #include "exporter/http/rule.h"
 #include "exporter/score/credentials.h"
+#include "exporter/ui/out.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -176,34 +178,6 @@ static const struct http_rule probe_rules[] = {
     {0, 0, HTTP_AUTH, PROBE_TOKEN_REQUEST_FAILED},
     {0, HTTP_STATUS_MAX, HTTP_ANY, PROBE_HTTP_STATUS},
 };
-
-WORD_TABLE(probe_health_word, enum probe_health, HEALTH_STATES,
-           {[HEALTH_UNKNOWN] = "Unknown",
-            [HEALTH_ACTIVE] = "Active",
-            [HEALTH_INACTIVE] = "Inactive",
-            [HEALTH_DEGRADED] = "Degraded"});
-
-WORD_TABLE(probe_reason_word, enum probe_reason, PROBE_REASONS,
-           {[PROBE_NOT_ASKED] = "NotAsked",
-            [PROBE_HEALTHY] = "Healthy",
-            [PROBE_HTTP_STATUS] = "HTTPStatus",
-            [PROBE_ACCESS_DENIED] = "HTTPStatus",
-            [PROBE_NO_SUCH_PATH] = "HTTPStatus",
-            [PROBE_INVALID_URL] = "InvalidURL",
-            [PROBE_DNS] = "DNS",
-            [PROBE_UNREACHABLE] = "Unreachable",
-            [PROBE_FORBIDDEN] = "Forbidden",
-            [PROBE_TLS] = "TLS",
-            [PROBE_TIMEOUT] = "Timeout",
-            [PROBE_TOO_LARGE] = "TooLarge",
-            [PROBE_BROKEN] = "Broken",
-            [PROBE_REDIRECTED] = "Redirected",
-            [PROBE_OUT_OF_MEMORY] = "OutOfMemory",
-            [PROBE_TOKEN_REQUEST_FAILED] = "TokenRequestFailed",
-            [PROBE_TOKEN_MISSING] = "TokenMissing",
-            [PROBE_SYNCED] = "Synced",
-            [PROBE_INVALID_CONFIG] = "InvalidConfig",
-            [PROBE_TOKEN_HOST_NOT_ALLOWED] = "TokenHostNotAllowed"});
 
 /* What is said of a request that was refused: with which credentials it was sent. */
 static const char *ask_credentials_text(const struct probe_ask *ask)

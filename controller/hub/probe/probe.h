@@ -16,77 +16,17 @@
  * healthy. */
 #pragma once
 
+#include "controller/hub/probe/probe_status.h"
 #include "controller/hub/rules/rules.h"
 #include "controller/kube/kube.h"
-#include "exporter/ui/out.h"
 
 struct probe;
-
-/* HEALTH_DEGRADED is no verdict of a probe: by agents' reports, the API works on some clusters only. */
-enum probe_health { HEALTH_UNKNOWN, HEALTH_ACTIVE, HEALTH_INACTIVE, HEALTH_DEGRADED, HEALTH_STATES };
-
-/* "Unknown", "Active", "Inactive" or "Degraded". */
-const char *probe_health_word(enum probe_health health);
 
 struct probe_settings {
     int64_t interval_ms;                     /* between probes, with a jitter of a tenth */
     int64_t timeout_ms;                      /* of each request */
     unsigned unhealthy_after, healthy_after; /* >= 1 */
     bool public_only;                        /* refuse private addresses; see http.h */
-};
-
-enum probe_what { PROBE_HEALTH, PROBE_CONFIG, PROBE_PARTS };
-
-/* What became of an attempt: the reasons of the conditions Healthy and Synced, and a metric's label. */
-enum probe_reason {
-    PROBE_NOT_ASKED,
-    PROBE_HEALTHY,
-    PROBE_HTTP_STATUS, /* any other status than 2xx */
-    /* Likewise. They say more of /healthz alone: there, configURL is asked instead, which has credentials. */
-    PROBE_ACCESS_DENIED, /* 401 and 403 */
-    PROBE_NO_SUCH_PATH,  /* 404, 405 and 501 */
-    PROBE_INVALID_URL,
-    PROBE_DNS,
-    PROBE_UNREACHABLE,
-    PROBE_FORBIDDEN, /* a private address */
-    PROBE_TLS,
-    PROBE_TIMEOUT,
-    PROBE_TOO_LARGE,
-    PROBE_BROKEN,
-    PROBE_REDIRECTED,
-    PROBE_OUT_OF_MEMORY,
-    PROBE_TOKEN_REQUEST_FAILED,
-    PROBE_TOKEN_MISSING, /* nothing was asked: the Secret of configAuth cannot be used */
-    /* Of a configuration that was read */
-    PROBE_SYNCED,
-    PROBE_INVALID_CONFIG,
-    PROBE_TOKEN_HOST_NOT_ALLOWED,
-    PROBE_REASONS
-};
-
-/* "Healthy", "HTTPStatus", "TokenHostNotAllowed", ... */
-const char *probe_reason_word(enum probe_reason reason);
-
-/* Health or configuration. message: one line. */
-struct probe_part {
-    bool asked;        /* at least one attempt has ended */
-    bool ok;           /* the last attempt */
-    unsigned failures; /* consecutive */
-    enum probe_reason reason;
-    char message[768];
-    double seconds;
-    int64_t at_ms; /* Unix time of the last attempt's end */
-};
-
-struct probe_status {
-    enum probe_health health;
-    int64_t failing_ms;       /* Unix time of the first of the consecutive failures; 0: the last was none */
-    struct probe_part probe;  /* health */
-    struct probe_part config; /* Full mode */
-    struct api_config synced; /* the last good one; owner is NULL if there is none */
-    bool is_synced_elsewhere; /* it may be the answer of another configURL than today's */
-    int64_t next_ms;          /* Unix time of the next probe; 0 while one is in flight */
-    struct history *history[PROBE_PARTS]; /* one column: seconds; NULL before the first attempt */
 };
 
 struct probe_env {

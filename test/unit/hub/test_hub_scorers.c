@@ -5,6 +5,7 @@
 #include "controller/hub/observed/observed.h"
 #include "controller/hub/observed/scorer.h"
 #include "controller/hub/probe/probe.h"
+#include "controller/hub/probe/probe_status.h"
 #include "controller/hub/rules/rules.h"
 #include "test/fakes/fake_server.h"
 #include "test/unit/hub/hub_world.h"

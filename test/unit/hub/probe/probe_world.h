@@ -2,6 +2,7 @@
 #pragma once
 
 #include "controller/hub/probe/probe.h"
+#include "controller/hub/probe/probe_reason.h"
 #include "controller/hub/rules/rules.h"
 #include "exporter/base/loop.h"
 #include "test/fakes/fake_kube.h"

@@ -1,4 +1,6 @@
 /* The schedule of a probe, its verdicts, and what a change resets. */
+#include "controller/hub/probe/probe_reason.h"
+#include "controller/hub/probe/probe_status.h"
 #include "controller/hub/rules/rules.h"
 #include "exporter/base/loop.h"
 #include "test/fakes/fake_server.h"
