@@ -1,4 +1,5 @@
-/* Owns nothing: sets metrics before they are rendered. */
+/* Sets the gauges from a view of the fleet. Called by hub.c before metrics are rendered. Owns nothing; loop
+ * thread. */
 #include "controller/hub/gauges.h"
 
 #include "controller/hub/follows/counts.h"

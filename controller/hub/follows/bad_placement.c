@@ -1,4 +1,5 @@
-/* Owns nothing, changes nothing. */
+/* Why a Placement gives a scorer no cluster: asked as condition Distributed is made. Owns nothing, changes
+ * nothing; loop thread. */
 #include "controller/hub/follows/bad_placement.h"
 
 #include "controller/hub/follows/sentences.h"

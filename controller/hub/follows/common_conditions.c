@@ -1,4 +1,5 @@
-/* Owns nothing, changes nothing but the condition that it is given. */
+/* Conditions that the statuses of both kinds have. Called by scorer_status.c and config_status.c. Owns
+ * nothing, changes nothing but the condition that it is given; loop thread. */
 #include "controller/hub/follows/common_conditions.h"
 
 #include "controller/hub/follows/counts.h"

@@ -1,4 +1,5 @@
-/* Owns nothing, changes nothing. */
+/* Health by probes or by agents' reports, and the list that it lets a scorer into. Asked by the plan, the
+ * conductor, statuses and pages. Owns nothing, changes nothing; loop thread. */
 #include "controller/hub/follows/health.h"
 
 #include "controller/hub/follows/counts.h"

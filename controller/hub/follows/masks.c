@@ -1,4 +1,5 @@
-/* Owns nothing, changes nothing. */
+/* What the masks of the plan match: asked by the DynamicScoringConfig's status and by the pages. Owns
+ * nothing, changes nothing; loop thread. */
 #include "controller/hub/follows/masks.h"
 
 #include "controller/hub/rules/rules.h"

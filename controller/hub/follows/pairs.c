@@ -1,4 +1,5 @@
-/* Owns nothing, changes nothing. */
+/* Gathers the facts about one scorer on one cluster, from which rules/pair.c decides its state. Asked by
+ * counts, statuses and pages. Owns nothing, changes nothing; loop thread. */
 #include "controller/hub/follows/pairs.h"
 
 #include "controller/hub/follows/target.h"

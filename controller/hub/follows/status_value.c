@@ -1,4 +1,5 @@
-/* Owns nothing. */
+/* Members of a status, and what a merge patch needs besides them. Called as statuses are made. Owns
+ * nothing. */
 #include "controller/hub/follows/status_value.h"
 
 static void status_null_removed(json_t *value, json_t *before)

@@ -1,4 +1,5 @@
-/* Owns nothing, changes nothing. */
+/* What a cluster's ManifestWork should be, and the finalizer that holds the DynamicScoringConfig until all
+ * works have gone. Asked by both writers, counts and pages. Owns nothing, changes nothing; loop thread. */
 #include "controller/hub/follows/target.h"
 
 #include "controller/hub/observed/cluster.h"

@@ -1,4 +1,5 @@
-/* Owns the DynamicScoringConfigs as the watch shows them. Loop thread. */
+/* Owns the DynamicScoringConfigs as the watch shows them: the conductor hands them in, and is told what to
+ * look at again. It schedules nothing, and writes nothing. Loop thread. */
 #include "controller/hub/observed/config.h"
 
 #include "controller/hub/observed/change.h"

@@ -1,4 +1,4 @@
-/* Owns nothing. */
+/* Questions about one object, asked by all rooms. Owns nothing; any thread. */
 #include "controller/hub/observed/object.h"
 
 bool object_is_deleting(const json_t *object)

@@ -1,4 +1,4 @@
-/* Owns nothing. */
+/* Metrics and Events that both writers have. Called by works.c and statuses.c. Owns nothing; loop thread. */
 #include "controller/hub/written/account.h"
 
 #include "controller/hub/observed/object.h"
