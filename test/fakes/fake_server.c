@@ -453,15 +453,30 @@ static short wanted(const struct connection *c)
     }
 }
 
+/* Whether a held answer may go: also one whose request came after fake_release(), of which nothing else
+ * tells. */
+static bool may_let_go(struct fake_server *s)
+{
+    bool may;
+
+    (void)pthread_mutex_lock(&s->lock);
+    may = s->released > 0;
+    (void)pthread_mutex_unlock(&s->lock);
+    return may;
+}
+
 /* Milliseconds until a delayed answer is due, -1 for none. */
-static int next_due(const struct fake_server *s)
+static int next_due(struct fake_server *s)
 {
     int64_t now = now_ms(), least = -1;
 
     for (size_t i = 0; i < s->n_connections; i++) {
-        int64_t left = s->connections[i]->at - now;
-        if (s->connections[i]->state == DELAYED && !s->connections[i]->answer.held &&
-            (least < 0 || left < least))
+        const struct connection *c = s->connections[i];
+        int64_t left = c->at - now;
+
+        if (c->state != DELAYED || (c->answer.held && !may_let_go(s)))
+            continue;
+        if (least < 0 || left < least)
             least = left > 0 ? left : 0;
     }
     return (int)least;

@@ -119,6 +119,22 @@ static void recreates_a_work_of_whose_end_no_watch_tells(void **state)
     assert_int_equal(count_of(w, "POST"), 2);
 }
 
+/* On a busy machine the fake server reads a request only after the test has let its answer go: it must not
+ * wait for a word that has come already. The call would time out, and be sent again. */
+static void answers_a_request_that_comes_after_its_release(void **state)
+{
+    struct world *w = *state;
+    const char *body = settle_one(w);
+
+    hold_answer(w, WORKS "c1/", with_version(w, body, "6"));
+    fake_release(w->f->server);
+    show_work(w, "{\"metadata\":{\"resourceVersion\":\"5\"},\"spec\":{}}", "c1");
+    (void)wait_written(w, "PATCH", "c1");
+    wait_answered(w, "c1");
+    assert_int_equal(count_of(w, "PATCH"), 1);
+    assert_false(cluster(w, "c1")->write.is_late);
+}
+
 /* Deleted by hand while the patch is under way. */
 static void ignores_an_answer_older_than_the_deletion(void **state)
 {
@@ -331,6 +347,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(recreates_a_work_deleted_before_the_answer, setup, teardown),
         cmocka_unit_test_setup_teardown(recreates_a_work_of_whose_end_no_watch_tells, setup, teardown),
+        cmocka_unit_test_setup_teardown(answers_a_request_that_comes_after_its_release, setup, teardown),
         cmocka_unit_test_setup_teardown(ignores_an_answer_older_than_the_deletion, setup, teardown),
         cmocka_unit_test_setup_teardown(ignores_an_answer_older_than_a_change, setup, teardown),
         cmocka_unit_test_setup_teardown(ignores_events_of_the_previous_write, setup, teardown),
