@@ -18,7 +18,8 @@
 #include "exporter/base/map.h"
 #include "exporter/base/utf8.h"
 #include "exporter/metric/metrics.h"
-#include "exporter/score/round.h"
+#include "exporter/score/round_error.h"
+#include "exporter/score/scorer_state.h"
 #include "exporter/score/sink.h"
 #include "remotewrite/config.h"
 

@@ -11,7 +11,7 @@
 #include "exporter/metric/page.h"
 #include "exporter/otlp/receiver.h"
 #include "exporter/otlp/series.h"
-#include "exporter/score/round.h"
+#include "exporter/score/round_error.h"
 #include "exporter/ui/site.h"
 #include "remotewrite/config.h"
 #include "remotewrite/sink.h"

@@ -15,6 +15,8 @@
 #include "exporter/base/utf8.h"
 #include "exporter/http/cause.h"
 #include "exporter/metric/metrics.h"
+#include "exporter/score/answer.h"
+#include "exporter/score/round_error.h"
 #include "exporter/ui/out.h"
 
 #include <ctype.h>

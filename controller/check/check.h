@@ -5,7 +5,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/http/http.h"
 #include "exporter/metric/series.h"
-#include "exporter/score/round.h"
+#include "exporter/score/answer.h"
 #include "exporter/score/summary.h"
 
 enum rule_level { RULE_PROBLEM, RULE_WARNING, RULE_LEVELS };

@@ -12,7 +12,7 @@
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/format.h"
-#include "exporter/score/round.h"
+#include "exporter/score/round_error.h"
 #include "exporter/score/summary.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "controller/placement/items.h"
 #include "controller/placement/placement.h"
 #include "exporter/base/clock.h"
-#include "exporter/score/round.h"
+#include "exporter/score/round_error.h"
 
 #define PLACEMENT_DOMAIN      "dynamic-scoring.open-cluster-management.io"
 #define PLACEMENT_LABEL       PLACEMENT_DOMAIN "/managed-by"

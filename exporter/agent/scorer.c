@@ -12,6 +12,9 @@
 #include "exporter/http/cause.h"
 #include "exporter/http/http.h"
 #include "exporter/metric/series.h"
+#include "exporter/score/answer_job.h"
+#include "exporter/score/round_error.h"
+#include "exporter/score/scorer_state.h"
 #include "exporter/score/summary.h"
 #include "exporter/ui/out.h"
 
@@ -417,26 +420,33 @@ int64_t scorer_timeout_ms(const struct summary *s, const struct limits *limits)
     return ms < limits->round_ms ? ms : limits->round_ms;
 }
 
+static struct answer_job *scorer_new_answer_job(const struct scorer *s)
+{
+    return answer_job_new(s->env->source->cluster_name, s->summary.score_name,
+                          (size_t)s->env->limits->series_per_scorer);
+}
+
 static void on_next_timer(struct timer *t)
 {
     struct scorer *s = CONTAINER_OF(t, struct scorer, next);
     struct round_request rq = {
         .env = s->env->source,
         .summary = &s->summary,
-        .builder = &s->builder,
         .label_max = (size_t)s->env->limits->label_value_bytes,
         .timeout_ms = scorer_timeout_ms(&s->summary, s->env->limits),
     };
 
-    /* For the first round, and after one was cancelled while the worker had the builder. */
-    if (!s->builder)
-        s->builder = batch_builder_new(s->env->source->cluster_name, s->summary.score_name,
-                                       (size_t)s->env->limits->series_per_scorer);
+    /* The worker still reads the response of a round that was cancelled. */
+    if (answer_job_is_busy(s->answer_job)) {
+        (void)answer_job_free(s->answer_job);
+        s->answer_job = scorer_new_answer_job(s);
+    }
+    rq.answer_job = s->answer_job;
     s->started = loop_now(s->loop);
     s->status.started_ms = loop_wall(s->loop).ms;
     s->status.next_ms = 0;
     s->status.running = true;
-    batch_builder_set_max(s->builder, s->env->series_left(s->env->arg, s));
+    answer_job_set_max(s->answer_job, s->env->series_left(s->env->arg, s));
     s->round = round_start(&rq, on_round_done, s);
 }
 
@@ -467,6 +477,7 @@ struct scorer *scorer_new(const struct scorer_env *env, const struct summary *su
     s->next.fn = on_next_timer;
     s->expire.fn = on_expire_timer;
     s->summary = summary_copy(summary);
+    s->answer_job = scorer_new_answer_job(s);
     s->due = mono_add(loop_now(s->loop), env->once ? 0 : (int64_t)rand_below(jitter + 1));
     scorer_schedule_first(s);
     s->status.life_ms = summary->interval_ms * env->limits->stale_intervals;
@@ -509,7 +520,7 @@ struct scorer *scorer_free(struct scorer *s)
     metrics_forget(s->env->metrics, "ds_score_name", s->summary.score_name);
     s->status.history = history_free(s->status.history);
     s->batch = batch_unref(s->batch);
-    s->builder = batch_builder_free(s->builder);
+    s->answer_job = answer_job_free(s->answer_job);
     summary_done(&s->summary);
     free(s);
     return NULL;

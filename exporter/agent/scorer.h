@@ -3,8 +3,10 @@
 
 #include "exporter/agent/config.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/score/round.h"
+#include "exporter/score/scorer_state.h"
 #include "exporter/score/sink.h"
 
 struct scorer;
@@ -43,7 +45,7 @@ struct scorer {
     const struct scorer_env *env;
     struct loop *loop;
     struct summary summary;
-    struct batch_builder *builder;
+    struct answer_job *answer_job; /* of its responses */
     struct round *round;
     struct batch *batch; /* the exposed scores; NULL for none */
     struct timer next, expire;

@@ -1,13 +1,14 @@
-/* Reads the scoring API's response in one pass, without a tree. Called by whoever has the builder: the
- * loop, or the worker for a large response. */
+/* Reads the scoring API's answer in one pass: results become series of a batch that the caller's builder
+ * makes. Labels that are spelled as in the last answer are not read again. Owns nothing beyond the call;
+ * on the loop, or on the worker for a large response, which then has the builder. */
+#include "exporter/score/answer.h"
+
 #include "exporter/base/alloc.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/escape.h"
 #include "exporter/base/hash.h"
-#include "exporter/base/utf8.h"
-#include "exporter/score/round.h"
-
-#include "exporter/base/buf.h"
 #include "exporter/base/json.h"
+#include "exporter/base/utf8.h"
 #include "exporter/metric/series.h"
 #include "exporter/num/num.h"
 

@@ -7,7 +7,7 @@
 
 #include "exporter/base/clock.h"
 #include "exporter/metric/series.h"
-#include "exporter/score/round.h"
+#include "exporter/score/round_error.h"
 #include "exporter/score/summary.h"
 
 /* What a round has ended with. All of it is the caller's; a sink that keeps the batch takes a reference. */

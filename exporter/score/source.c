@@ -1,160 +1,125 @@
-/* Types of sources, and the queries that a summary has in one field. */
-#include "exporter/base/buf.h"
-#include "exporter/score/summary.h"
+/* Owns a fetch from its start to its end: the timer, the job that runs for it, and the queries that are left.
+ * On the loop; the worker has a job with its input and output, never the source, so that a fetch which is
+ * cancelled is gone at once. A fetch never ends twice, and never from inside source_start(). */
+#include "exporter/score/source.h"
+
+#include "exporter/base/alloc.h"
+#include "exporter/base/invariant.h"
 
 #include <errno.h>
-#include <strings.h>
 
-/* ---- Types of sources ---- */
-
-static const struct source_kind source_kinds[SOURCE_TYPES] = {
-    [SOURCE_PROMETHEUS] = {"/api/v1/query_range", false, "a PromQL query"},
-    [SOURCE_OPENTELEMETRY] = {"/api/v1/query_range", true, "a query in PromQL"},
-};
-
-const char *const source_type_words[] = {
-    [SOURCE_PROMETHEUS - 1] = "Prometheus",
-    [SOURCE_NONE - 1] = "None",
-    [SOURCE_OPENTELEMETRY - 1] = "OpenTelemetry",
-    "OTel",
-    "OTLP",
-    NULL,
-};
-
-const struct source_kind *source_kind(enum source_type type)
+static void source_on_timer(struct timer *t)
 {
-    return &source_kinds[type];
+    struct source *s = CONTAINER_OF(t, struct source, timer);
+
+    s->ops->on_timer(s);
 }
 
-const char *source_type_word(enum source_type type)
+struct source *source_start(const struct source_ops *ops, const struct source_request *rq,
+                            source_ended_fn ended, void *arg)
 {
-    return type == SOURCE_UNSET ? NULL : source_type_words[type - 1];
+    struct source *s = xcalloc(1, ops->size);
+
+    *s = (struct source){.ops = ops,
+                         .rq = *rq,
+                         .ended = ended,
+                         .arg = arg,
+                         .timer.fn = source_on_timer,
+                         .end_ms = rq->at.ms,
+                         .outcome = {.retry_after_ms = -1}};
+    if (s->end_ms > rq->from->range_s * 1000) /* else the clock was never set */
+        s->start_ms = s->end_ms - rq->from->range_s * 1000;
+    loop_timer_set(rq->env->loop, &s->timer, loop_now(rq->env->loop));
+    return s;
 }
 
-enum source_type source_type_of(const char *word)
+/* Its end frees the job. */
+static void source_abandon_job(struct source *s)
 {
-    for (unsigned i = 0; word && source_type_words[i]; i++)
-        if (strcasecmp(word, source_type_words[i]) == 0)
-            return i + 1 < SOURCE_TYPES ? (enum source_type)(i + 1) : SOURCE_OPENTELEMETRY;
-    return SOURCE_UNSET;
+    if (!s->job)
+        return;
+    s->job->source = NULL;
+    atomic_store(&s->job->is_abandoned, true);
+    s->job = NULL;
 }
 
-/* ---- Queries: several in one field, and the cluster's name in them, by the rules of Prometheus' lexer: a
- * `;` inside a label value does not separate, and a name never ends the string literal that it is put into
- * ---- */
-
-static const struct str CLUSTER = STR("${cluster}");
-
-/* Whether a part of PromQL is a string literal. */
-static bool is_literal(struct str part)
+struct source *source_free(struct source *s)
 {
-    return part.p[0] == '"' || part.p[0] == '\'' || part.p[0] == '`';
+    if (!s)
+        return NULL;
+    loop_timer_clear(s->rq.env->loop, &s->timer);
+    source_abandon_job(s);
+    s->ops->done(s);
+    free(s);
+    return NULL;
 }
 
-/* The part of PromQL at *at: a string literal, a comment, or all up to the next of them or behind the next
- * separator, so that each byte is looked at once. */
-static bool query_next_part(struct str s, size_t *at, struct str *ret)
-{
-    struct str part = {s.p + *at, s.n - *at};
-    char first = part.n ? part.p[0] : '\0';
-    size_t n = 0;
+/* ---- Jobs ---- */
 
-    if (part.n == 0)
+static void source_job_run(struct job *job)
+{
+    struct source_job *j = CONTAINER_OF(job, struct source_job, job);
+
+    j->ops->run(j);
+}
+
+/* After source_job_run(), or instead of it if the worker ends. */
+static void source_job_end(struct job *job)
+{
+    struct source_job *j = CONTAINER_OF(job, struct source_job, job);
+    struct source *s = j->source;
+
+    if (s) {
+        invariant(s->job == j);
+        s->job = NULL;
+        j->ops->ran(s, j);
+    }
+    j->ops->job_free(j);
+}
+
+void source_work(struct source *s, struct source_job *j, size_t bytes)
+{
+    invariant(!s->job);
+    j->ops = s->ops;
+    j->source = s;
+    j->job = (struct job){.run = source_job_run, .done = source_job_end};
+    s->job = j;
+    worker_do(s->rq.env->worker, &j->job, bytes);
+}
+
+/* ---- Queries, and the end ---- */
+
+static void source_set_error(struct source *s, enum round_error e, const char *reason)
+{
+    s->outcome.error = round_error_because(s->outcome.reason, e, "%s", reason);
+}
+
+bool source_next_query(struct source *s, struct buf *text)
+{
+    struct str query = summary_next_query(str_of(s->rq.from->query), &s->query_at);
+    int r;
+
+    if (query.n == 0)
         return false;
-    if (is_literal(part)) {
-        for (n = 1; n < part.n && part.p[n] != first; n++)
-            n += part.p[n] == '\\' && first != '`';
-        n++;
-    } else if (first == '#') {
-        while (n < part.n && part.p[n] != '\n')
-            n++;
-    } else {
-        bool ended = false;
-
-        for (; !ended && n < part.n && !memchr("\"'`#", part.p[n], 4); n++)
-            ended = part.p[n] == ';';
-    }
-    part.n = size_min(n, part.n);
-    *at += part.n;
-    *ret = part;
-    return true;
+    r = summary_put_query(text, query, str_of(s->rq.env->cluster_name));
+    if (r == -EINVAL)
+        source_set_error(s, ROUND_QUERY,
+                         "sourceQuery: a string between backticks cannot contain the name of this cluster, "
+                         "which has one");
+    else if (r < 0)
+        source_set_error(s, ROUND_QUERY, "query longer than 1 MiB");
+    return r == 0;
 }
 
-struct str summary_next_query(struct str joined, size_t *at)
+void source_end(struct source *s)
 {
-    struct str query = STR(""), part;
-    size_t from = *at;
-
-    while (!query.n && query_next_part(joined, at, &part)) {
-        bool separates = !is_literal(part) && part.p[0] != '#' && part.p[part.n - 1] == ';';
-
-        if (separates || *at == joined.n) {
-            query = str_trim((struct str){joined.p + from, *at - from - separates});
-            from = *at;
-        }
-    }
-    return query;
+    loop_timer_clear(s->rq.env->loop, &s->timer);
+    source_abandon_job(s); /* of a query that was not answered by the deadline */
+    s->ended(s->arg, s);
 }
 
-/* The next ${cluster} in a part from `at` on, or the part's end. One behind a backslash is no placeholder. */
-static size_t find_cluster(struct str part, size_t at)
+void source_fail(struct source *s, enum round_error e, const char *reason)
 {
-    for (; at < part.n; at++)
-        if (part.p[at] == '\\' && part.p[0] != '`')
-            at++;
-        else if (part.n - at >= CLUSTER.n && memcmp(part.p + at, CLUSTER.p, CLUSTER.n) == 0)
-            return at;
-    return part.n;
-}
-
-bool summary_query_uses_cluster(struct str query, bool in_literal)
-{
-    struct str part;
-    size_t at = 0;
-
-    while (query_next_part(query, &at, &part))
-        if (part.p[0] != '#' && is_literal(part) == in_literal && find_cluster(part, 0) < part.n)
-            return true;
-    return false;
-}
-
-/* As the content of a literal with these quotes. */
-static int query_put_escaped(struct buf *into, struct str text, char quote)
-{
-    if (quote == '`') { /* has no escapes */
-        if (text.n && memchr(text.p, '`', text.n))
-            return -EINVAL;
-        buf_put_str(into, text);
-        return buf_failed(into);
-    }
-    for (size_t i = 0; i < text.n; i++) {
-        char c = text.p[i];
-
-        if (c == '\\' || c == quote)
-            buf_putc(into, '\\');
-        if (c == '\n')
-            buf_puts(into, "\\n");
-        else
-            buf_putc(into, c);
-    }
-    return buf_failed(into);
-}
-
-int summary_put_query(struct buf *into, struct str query, struct str cluster)
-{
-    struct str part;
-    size_t at = 0;
-    int r = 0;
-
-    while (r == 0 && query_next_part(query, &at, &part)) {
-        size_t from = 0, found;
-
-        while (r == 0 && is_literal(part) && (found = find_cluster(part, from)) < part.n) {
-            buf_put(into, part.p + from, found - from);
-            r = query_put_escaped(into, cluster, part.p[0]);
-            from = found + CLUSTER.n;
-        }
-        buf_put(into, part.p + from, part.n - from);
-    }
-    return r ?: buf_failed(into);
+    source_set_error(s, e, reason);
+    source_end(s);
 }

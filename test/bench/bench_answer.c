@@ -2,7 +2,8 @@
  * it. */
 #include "exporter/base/clock.h"
 #include "exporter/metric/series.h"
-#include "exporter/score/round.h"
+#include "exporter/score/answer.h"
+#include "exporter/score/round_error.h"
 #include "test/bench/gen.h"
 #include "test/bench/measure.h"
 

@@ -3,7 +3,8 @@
  * bytes a sample of each. Last, a round from the batch to the disk, when none, some or all series are new. */
 #include "exporter/base/clock.h"
 #include "exporter/metric/series.h"
-#include "exporter/score/round.h"
+#include "exporter/score/answer.h"
+#include "exporter/score/round_error.h"
 #include "remote_v1.pb-c.h"
 #include "remotewrite/body.h"
 #include "remotewrite/config.h"

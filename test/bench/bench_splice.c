@@ -1,6 +1,7 @@
 /* From the answer of a range query to the body of a scoring request: found in the answer and sent from
  * there, against decoding it and encoding it anew. */
-#include "exporter/score/round.h"
+#include "exporter/score/prom_answer.h"
+#include "exporter/score/round_error.h"
 #include "test/bench/gen.h"
 #include "test/bench/measure.h"
 

@@ -4,7 +4,8 @@
 #include "exporter/metric/block.h"
 #include "exporter/metric/deflate.h"
 #include "exporter/metric/series.h"
-#include "exporter/score/round.h"
+#include "exporter/score/answer.h"
+#include "exporter/score/round_error.h"
 #include "test/bench/gen.h"
 #include "test/bench/measure.h"
 

@@ -5,7 +5,9 @@
 #include "exporter/base/inflate.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/series.h"
-#include "exporter/score/round.h"
+#include "exporter/score/answer.h"
+#include "exporter/score/prom_answer.h"
+#include "exporter/score/round_error.h"
 #include "test/bench/gen.h"
 #include "test/bench/measure.h"
 

@@ -2,7 +2,8 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/utf8.h"
 #include "exporter/metric/series.h"
-#include "exporter/score/round.h"
+#include "exporter/score/answer.h"
+#include "exporter/score/round_error.h"
 
 #include <assert.h>
 

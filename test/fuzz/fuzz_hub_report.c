@@ -2,7 +2,7 @@
 #include "controller/hub/rules/rules.h"
 #include "exporter/base/hash.h"
 #include "exporter/base/utf8.h"
-#include "exporter/score/round.h"
+#include "exporter/score/scorer_state.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -2,7 +2,8 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/json.h"
 #include "exporter/base/utf8.h"
-#include "exporter/score/round.h"
+#include "exporter/score/prom_answer.h"
+#include "exporter/score/round_error.h"
 
 #include <assert.h>
 

@@ -11,7 +11,7 @@
 #include "exporter/base/def.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/page.h"
-#include "exporter/score/round.h"
+#include "exporter/score/scorer_state.h"
 #include "exporter/ui/site.h"
 #include "remotewrite/config.h"
 #include "remotewrite/sink.h"

@@ -6,6 +6,8 @@
 #include "exporter/base/hash.h"
 #include "exporter/base/json.h"
 #include "exporter/base/text.h"
+#include "exporter/score/round_error.h"
+#include "exporter/score/scorer_state.h"
 
 #include <errno.h>
 #include <string.h>

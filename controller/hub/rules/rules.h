@@ -5,7 +5,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/map.h"
-#include "exporter/score/round.h"
+#include "exporter/score/scorer_state.h"
 #include "exporter/score/summary.h"
 
 /* ---- spec.c: the spec of a DynamicScorer and the /config of a scoring API, parsed into one struct ----

@@ -1,4 +1,5 @@
 /* When rounds happen and how long scores live. */
+#include "exporter/score/scorer_state.h"
 #include "test/metric_value.h"
 #include "test/unit/agent/scorer_world.h"
 

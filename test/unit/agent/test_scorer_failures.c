@@ -1,4 +1,6 @@
 /* What a failed round leads to: the next one, the metrics, the status. */
+#include "exporter/score/round_error.h"
+#include "exporter/score/scorer_state.h"
 #include "test/metric_value.h"
 #include "test/unit/agent/scorer_world.h"
 

@@ -11,7 +11,7 @@
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/credentials.h"
-#include "exporter/score/round.h"
+#include "exporter/score/source.h"
 #include "exporter/score/summary.h"
 #include "test/fakes/fake_kube.h"
 #include "test/fakes/fake_server.h"

@@ -6,8 +6,10 @@
 #include "exporter/base/loop.h"
 #include "exporter/http/http.h"
 #include "exporter/metric/series.h"
+#include "exporter/score/answer_job.h"
 #include "exporter/score/credentials.h"
 #include "exporter/score/round.h"
+#include "exporter/score/round_error.h"
 #include "exporter/score/summary.h"
 #include "test/fakes/fake_server.h"
 
@@ -36,7 +38,7 @@ struct env {
     struct secret_files secrets;
     char dir[64], long_query[4000];
     struct source_env source;
-    struct batch_builder *builder;
+    struct answer_job *answer_job;
     struct summary_source from;
     struct summary summary;
 };
@@ -82,7 +84,7 @@ static inline int setup(void **state)
     (void)strcpy(e->dir, "/tmp/test_round.XXXXXX");
     secret_files_init(&e->secrets, mkdtemp(e->dir));
     e->source = (struct source_env){e->loop, e->http, &e->secrets.secrets, 1u << 20, "c1", NULL, NULL, NULL};
-    e->builder = batch_builder_new("c1", "s1", 100);
+    e->answer_job = answer_job_new("c1", "s1", 100);
     e->from = (struct summary_source){
         .type = SOURCE_PROMETHEUS,
         .endpoint = (char *)(uintptr_t)fake_url(e->prometheus, "/api/v1/query_range"),
@@ -106,7 +108,7 @@ static inline int teardown(void **state)
 
     e->http = http_free(e->http);
     e->loop = loop_free(e->loop);
-    e->builder = batch_builder_free(e->builder);
+    e->answer_job = answer_job_free(e->answer_job);
     e->prometheus = fake_free(e->prometheus);
     e->scorer = fake_free(e->scorer);
     (void)snprintf(command, sizeof(command), "rm -r %s", e->dir);
@@ -128,7 +130,7 @@ static inline void on_done(void *arg, struct round_result *result)
 
 static inline int start(struct env *e, struct round **ret, struct got *g, int64_t timeout_ms)
 {
-    struct round_request rq = {&e->source, &e->summary, &e->builder, 256, timeout_ms};
+    struct round_request rq = {&e->source, &e->summary, e->answer_job, 256, timeout_ms};
 
     *ret = round_start(&rq, on_done, g);
     return 0;

@@ -3,7 +3,8 @@
 #include "exporter/base/utf8.h"
 #include "exporter/metric/series.h"
 #include "exporter/num/num.h"
-#include "exporter/score/round.h"
+#include "exporter/score/answer.h"
+#include "exporter/score/round_error.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -3,7 +3,8 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/metric/series.h"
-#include "exporter/score/round.h"
+#include "exporter/score/answer.h"
+#include "exporter/score/round_error.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,8 @@
  * not keep a number's text. */
 #include "exporter/base/clock.h"
 #include "exporter/metric/series.h"
-#include "exporter/score/round.h"
+#include "exporter/score/answer.h"
+#include "exporter/score/round_error.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -1,5 +1,6 @@
 #include "exporter/base/buf.h"
-#include "exporter/score/round.h"
+#include "exporter/score/prom_answer.h"
+#include "exporter/score/round_error.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,6 +4,7 @@
 #include "exporter/http/cause.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/round.h"
+#include "exporter/score/round_error.h"
 #include "exporter/score/summary.h"
 #include "test/unit/score/rounds.h"
 
@@ -283,7 +284,7 @@ static void judges_answers(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         const struct http_response a = {.status = cases[i].status, .error = cases[i].error};
-        enum round_error e = round_error_of_answer(&a);
+        enum round_error e = round_error_of_response(&a);
 
         assert_string_equal(round_error_word(e), cases[i].word);
         assert_int_equal(round_error_may_pass(e), cases[i].may_pass);

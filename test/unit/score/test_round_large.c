@@ -2,7 +2,9 @@
  * own. */
 #include "exporter/base/loop.h"
 #include "exporter/metric/series.h"
+#include "exporter/score/answer_job.h"
 #include "exporter/score/round.h"
+#include "exporter/score/round_error.h"
 #include "test/unit/score/rounds.h"
 
 #define NOT_JSON "response is not JSON: line 1, column 1: expected an object"
@@ -44,7 +46,7 @@ static void are_read_like_small_ones(void **state)
         assert_int_equal(series_count(batch->set), 2);
         assert_int_equal(r.source_series, 1);
         assert_int_equal(r.answer.results, 2);
-        assert_non_null(e->builder);
+        assert_false(answer_job_is_busy(e->answer_job));
         (void)batch_unref(batch);
     }
     (void)worker_free(w);
@@ -66,7 +68,7 @@ static void fail_like_small_ones(void **state)
     (void)worker_free(w);
 }
 
-/* The worker frees what it was reading, and the builder. */
+/* The end of the job frees what the worker was reading, and itself if it has no owner any more. */
 static void can_be_cancelled_while_they_are_read(void **state)
 {
     struct env *e = *state;
@@ -77,13 +79,15 @@ static void can_be_cancelled_while_they_are_read(void **state)
         struct got g = {0};
         struct round *r = NULL;
 
-        if (!e->builder)
-            e->builder = batch_builder_new("c1", "s1", 100);
+        if (answer_job_is_busy(e->answer_job)) {
+            (void)answer_job_free(e->answer_job);
+            e->answer_job = answer_job_new("c1", "s1", 100);
+        }
         assert_int_equal(start(e, &r, &g, TIMEOUT_MS), 0);
         for (int i = 0; i < turns % 50 && g.times == 0; i++)
             assert_int_equal(loop_turn(e->loop, 1), 0);
         r = round_free(r);
-        abandoned += !e->builder;
+        abandoned += answer_job_is_busy(e->answer_job);
         (void)batch_unref(g.batch);
     }
     (void)worker_free(w);

@@ -1,7 +1,7 @@
 /* Which of several facts decides a pair's state, and the words for it. */
 #include "controller/hub/rules/rules.h"
 #include "exporter/base/clock.h"
-#include "exporter/score/round.h"
+#include "exporter/score/scorer_state.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

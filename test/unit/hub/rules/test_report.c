@@ -2,7 +2,7 @@
 #include "controller/hub/rules/rules.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/hash.h"
-#include "exporter/score/round.h"
+#include "exporter/score/scorer_state.h"
 
 #include <errno.h>
 #include <setjmp.h>
