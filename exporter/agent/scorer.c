@@ -11,12 +11,12 @@
 #include "exporter/base/text.h"
 #include "exporter/http/cause.h"
 #include "exporter/http/http.h"
+#include "exporter/metric/history.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/answer_job.h"
 #include "exporter/score/round_error.h"
 #include "exporter/score/scorer_state.h"
 #include "exporter/score/summary.h"
-#include "exporter/ui/out.h"
 
 #include <errno.h>
 #include <math.h>

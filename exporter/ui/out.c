@@ -1,11 +1,11 @@
 #include "exporter/ui/out.h"
 
-#include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/escape.h"
 #include "exporter/base/utf8.h"
 #include "exporter/http/http.h"
+#include "exporter/metric/history.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/num/num.h"
 #include "exporter/web/access.h"
@@ -210,62 +210,32 @@ void member_web_config(struct buf *o, const struct access *access)
     buf_puts(o, "}");
 }
 
-/* ---- History ---- */
-
-struct history {
-    size_t columns, n;
-    uint32_t at[HISTORY_LENGTH]; /* Unix time in seconds */
-    float values[];              /* HISTORY_LENGTH rows, the oldest first */
-};
-
-void history_add(struct history **h, size_t columns, unix_ms at, const double *values)
+static void member_history_column(struct buf *o, const char *name, const struct history *h, size_t column)
 {
-    struct history *to = *h;
+    member_list(o, name);
+    for (size_t row = 0; row < history_rows(h); row++) {
+        double v = history_value(h, row, column);
 
-    if (!to)
-        to = *h = xcalloc(1, sizeof(*to) + HISTORY_LENGTH * columns * sizeof(float));
-    to->columns = columns;
-    if (to->n == HISTORY_LENGTH) {
-        to->n--;
-        memmove(to->at, to->at + 1, to->n * sizeof(to->at[0]));
-        memmove(to->values, to->values + columns, to->n * columns * sizeof(float));
+        member_item(o);
+        if (isfinite(v))
+            buf_printf(o, "%.6g", v); /* more digits than a plot can show */
+        else
+            buf_puts(o, "null");
     }
-    to->at[to->n] = (uint32_t)(at.ms / 1000);
-    for (size_t i = 0; i < columns; i++)
-        to->values[to->n * columns + i] = (float)values[i];
-    to->n++;
-}
-
-struct history *history_free(struct history *h)
-{
-    free(h);
-    return NULL;
+    buf_puts(o, "]");
 }
 
 void member_history(struct buf *o, const struct history *h, const char *const *names)
 {
-    size_t n = h ? h->n : 0;
-
     member_object(o, "history");
     member_list(o, "unixSeconds");
-    for (size_t i = 0; i < n; i++) {
+    for (size_t row = 0; row < history_rows(h); row++) {
         member_item(o);
-        buf_printf(o, "%u", h->at[i]);
+        buf_printf(o, "%u", history_seconds(h, row));
     }
     buf_puts(o, "]");
-    for (size_t column = 0; names[column]; column++) {
-        member_list(o, names[column]);
-        for (size_t i = 0; i < n; i++) {
-            double v = h->values[i * h->columns + column];
-
-            member_item(o);
-            if (isfinite(v))
-                buf_printf(o, "%.6g", v); /* more digits than a plot can show */
-            else
-                buf_puts(o, "null");
-        }
-        buf_puts(o, "]");
-    }
+    for (size_t column = 0; names[column]; column++)
+        member_history_column(o, names[column], h, column);
     buf_puts(o, "}");
 }
 

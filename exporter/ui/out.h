@@ -2,10 +2,10 @@
 #pragma once
 
 #include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
 #include "exporter/metric/series.h"
 
 struct access;
+struct history;
 
 /* A part of a line, for printf. */
 struct phrase {
@@ -49,18 +49,6 @@ void member_problems(struct buf *o, const char *problems);
 /* The member "webConfig"; null without a web configuration file. */
 void member_web_config(struct buf *o, const struct access *access);
 
-/* ---- The last values of something that is measured repeatedly, for the pages' plots. Loop thread ---- */
-
-/* A full history of five columns takes 1,456 bytes, one of two 736. */
-enum { HISTORY_LENGTH = 60 };
-
-struct history;
-
-/* Adds a row of one value for each column (the same number each time), and drops the oldest of more than
- * HISTORY_LENGTH. NAN: not measured. *h is allocated by the first call. */
-void history_add(struct history **h, size_t columns, unix_ms at, const double *values);
-/* Takes NULL, returns NULL. */
-struct history *history_free(struct history *h);
 /* "history":{"unixSeconds":[...],"<name>":[...],...}, the oldest first; null for no value. h may be NULL;
  * `names` ends with NULL. */
 void member_history(struct buf *o, const struct history *h, const char *const *names);

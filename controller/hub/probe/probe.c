@@ -19,6 +19,7 @@
 #include "exporter/http/cause.h"
 #include "exporter/http/http.h"
 #include "exporter/http/rule.h"
+#include "exporter/metric/history.h"
 #include "exporter/score/credentials.h"
 #include "exporter/ui/out.h"
 

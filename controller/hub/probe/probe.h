@@ -20,6 +20,7 @@
 #include "controller/hub/rules/rules.h"
 #include "controller/kube/kube.h"
 
+struct history;
 struct probe;
 
 struct probe_settings {
