@@ -19,6 +19,24 @@ struct http {
     TAILQ_HEAD(, http_token) tokens; /* the oldest first */
 };
 
+enum {
+    HTTP_MAX_REDIRECTS = 5,
+    HTTP_WINDOW_BYTES = 256 << 10, /* of a stream buffered at most; one piece of curl's may exceed it */
+};
+
+/* What holds a call back before its transfer: a token that is being requested. */
+struct http_gate {
+    /* The call has come to the gate; apply() follows in the loop's next turn. */
+    void (*join)(struct http_call *c);
+    /* Prepares the transfer, and returns 0. -EAGAIN: it cannot begin yet, and http_call_soon() follows;
+     * another error: it cannot begin at all, and the answer says why. */
+    int (*apply)(struct http_call *c);
+    /* The call's deadline has come: says so in the answer. */
+    void (*late)(struct http_call *c);
+    /* The call ends, perhaps with an answer. */
+    void (*leave)(struct http_call *c);
+};
+
 struct http_call {
     struct http *http;
     LIST_ENTRY(http_call) entry;
@@ -55,15 +73,16 @@ struct http_call {
     struct share_wait wait;
     uint64_t turn; /* in which it worked on turn_bytes */
     size_t turn_bytes;
-    struct timer soon; /* looks for memory, an eviction or a token in the loop's next turn */
-    struct timer idle; /* ends an idle call, the body of a decided one, or the wait for a token */
+    struct timer soon; /* looks for memory, an eviction or the gate in the loop's next turn */
+    struct timer idle; /* ends an idle call, the body of a decided one, or the wait at the gate */
     mono_ms ends_at;   /* the deadline of all hops */
     mono_ms last_byte;
-    bool *gone; /* set while on_data runs: where to note that it ended the call */
+    bool *gone;                   /* set while on_data runs: where to note that it ended the call */
+    const struct http_gate *gate; /* NULL: none */
+    bool is_held;                 /* by the gate: the transfer has not begun */
     /* OAuth 2.0 */
     struct http_token *token; /* NULL: another way, or none */
     mono_ms token_at;         /* when what was sent of it was received */
-    bool awaits_token;        /* the transfer has not started */
     char curl_error[CURL_ERROR_SIZE];
     unsigned socket_port; /* where the last socket was to connect to, perhaps a proxy; 0: none was opened */
     char socket_address[64]; /* likewise */
@@ -94,16 +113,29 @@ static inline void http_answer_set_cause(struct http_response *a, enum http_caus
     a->error = http_cause_class(cause);
 }
 
-/* Sets all options of a new handle (http_setup.c). False if curl refuses one. */
+/* "GET", "POST", ... */
+static inline const char *http_method(const struct http_request *rq)
+{
+    if (rq->method)
+        return rq->method;
+    return rq->body_parts ? "POST" : "GET";
+}
+
+/* In the next turn, since curl's callbacks must not: asks for memory again, ends a transfer, or asks the
+ * gate. */
+static inline void http_call_soon(struct http_call *c)
+{
+    if (!c->soon.place)
+        loop_timer_set(c->http->loop, &c->soon, loop_now(c->http->loop));
+}
+
+/* ---- Options (http_setup.c) ---- */
+
+/* Sets all options of a new handle. False if curl refuses one. */
 MUST_USE bool http_set_up(struct http_call *c);
 /* Has the handle send the same request to c->url, with the time that is left. False if curl refuses it. */
 MUST_USE bool http_set_hop(struct http_call *c, int64_t timeout_ms);
-/* "GET", "POST", ... */
-const char *http_method(const struct http_request *rq);
 void http_set_bearer(struct http_call *c, struct str token);
-/* In the next turn, since curl's callbacks must not: asks for memory again, ends a transfer, or looks for the
- * token. */
-void http_call_soon(struct http_call *c);
 
 /* ---- Proxies (http_proxy.c) ---- */
 
@@ -125,15 +157,50 @@ enum proxy_use http_proxy_use(const struct http_call *c, CURLcode code, const st
 
 /* ---- Tokens of OAuth 2.0 (http_oauth2.c) ---- */
 
-void http_token_join(struct http_call *c);
-/* Prepares the transfer with the token. -EAGAIN: it is being requested, and http_call_soon() follows;
- * -EACCES: it cannot be had now, and the answer has the error. */
-MUST_USE int http_token_apply(struct http_call *c);
-/* The call ends, perhaps with an answer. */
-void http_token_leave(struct http_call *c);
+extern const struct http_gate http_token_gate;
 /* After all calls. */
 void http_tokens_free(struct http *h);
 
-/* curl's callbacks; arg is the call. */
+/* ---- What libcurl knows of the transfer (http_info.c) ---- */
+
+long http_info_long(const struct http_call *c, CURLINFO what);
+curl_off_t http_info_off(const struct http_call *c, CURLINFO what);
+long http_call_status(const struct http_call *c);
+/* The URL of the hop in progress. NULL if libcurl's parser refuses the request's. */
+CURLU *http_last_url(const struct http_call *c);
+/* Of all hops. */
+double http_call_seconds(const struct http_call *c);
+uint64_t http_call_sent(const struct http_call *c);
+uint64_t http_call_received(const struct http_call *c);
+
+/* ---- Failures (http_failure.c) ---- */
+
+/* Sets cause and reason of the answer unless they are set. */
+void http_call_fail(struct http_call *c, enum http_cause cause, const char *fmt, ...) PRINTF_LIKE(3, 4);
+void http_fail_budget(struct http_call *c, const char *what);
+/* The transfer has ended with this code: does the same if it is no success. */
+void http_explain_failure(struct http_call *c, CURLcode code);
+
+/* ---- The budget for bodies (http_budget.c) ---- */
+
+void http_share_enter(struct http_share *s, struct http *h);
+/* Asks for a body of `need` bytes. -EAGAIN: the transfer must pause, and is resumed or ended. -EDQUOT: it
+ * never fits. */
+MUST_USE int http_share_charge(struct http_call *c, size_t need);
+
+/* ---- The answer (http_head.c, http_body.c). curl's callbacks; arg is the call ---- */
+
 size_t http_on_header(char *p, size_t size, size_t n, void *arg);
 size_t http_on_body(char *p, size_t size, size_t n, void *arg);
+/* A later turn that has a share for it goes on with the call's body. */
+void http_call_line_up(struct http_call *c);
+/* Reports what is wrong with an encoded body; r: of the decoder. */
+void http_body_check(struct http_call *c, int r);
+
+/* ---- Calls (http_call.c) ---- */
+
+/* As http_start(), without regard to `oauth2`. gate: NULL for none. */
+MUST_USE int http_call_start(struct http_call **ret, struct http *h, const struct http_request *rq,
+                             const struct http_gate *gate, http_done_fn done, void *arg);
+/* For loop_multi(). */
+void http_on_transfer_done(CURL *easy, CURLcode code);

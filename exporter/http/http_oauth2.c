@@ -88,7 +88,7 @@ static void token_key(const struct http_request *rq, char ret[DIGEST_TEXT_BYTES]
 }
 
 /* If there are too many, the oldest without calls is removed. */
-void http_token_join(struct http_call *c)
+static void token_join(struct http_call *c)
 {
     struct http *h = c->http;
     const char *url = c->rq.oauth2->token_url;
@@ -120,12 +120,10 @@ void http_token_join(struct http_call *c)
     c->token = t;
 }
 
-void http_token_leave(struct http_call *c)
+static void token_leave(struct http_call *c)
 {
     struct http_token *t = c->token;
 
-    if (!t)
-        return;
     t->users--;
     if (c->answer.status == 401 && c->token_at.ms == t->received_at.ms &&
         mono_diff(t->received_at, loop_now(c->http->loop)) >= REFUSED_AFTER_MS)
@@ -275,7 +273,7 @@ static void token_on_answer(void *arg, struct http_response *a)
     }
     secret_done(&a->body);
     LIST_FOREACH (c, &t->http->calls, entry)
-        if (c->token == t && c->awaits_token)
+        if (c->token == t && c->is_held)
             http_call_soon(c);
 }
 
@@ -334,7 +332,7 @@ static void token_request(struct http_token *t, const struct http_call *c)
         rq.password = secret.p;
     }
     t->asked_at = loop_now(t->http->loop);
-    r = r ?: http_start(&t->call, t->http, &rq, token_on_answer, t);
+    r = r ?: http_call_start(&t->call, t->http, &rq, NULL, token_on_answer, t);
     if (r == 0) {
         t->call->rq.tls = NULL; /* curl has a copy, and the call for which it is may end first */
         return;
@@ -344,7 +342,7 @@ static void token_request(struct http_token *t, const struct http_call *c)
     token_back_off(t, -1);
 }
 
-int http_token_apply(struct http_call *c)
+static int token_apply(struct http_call *c)
 {
     struct http_token *t = c->token;
     mono_ms now = loop_now(c->http->loop);
@@ -365,3 +363,12 @@ int http_token_apply(struct http_call *c)
     (void)snprintf(c->answer.reason, sizeof(c->answer.reason), "%s", cstr(t->why));
     return -EACCES;
 }
+
+static void token_is_late(struct http_call *c)
+{
+    http_call_fail(c, CAUSE_TOKEN_DEADLINE, "OAuth 2.0 token request timed out after %.1f s",
+                   (double)c->rq.timeout_ms / 1e3);
+}
+
+const struct http_gate http_token_gate = {
+    .join = token_join, .apply = token_apply, .late = token_is_late, .leave = token_leave};

@@ -127,13 +127,6 @@ static void set_body(struct http_call *c)
     SET(CURLOPT_SEEKDATA, c);
 }
 
-const char *http_method(const struct http_request *rq)
-{
-    if (rq->method)
-        return rq->method;
-    return rq->body_parts ? "POST" : "GET";
-}
-
 static void set_method(struct http_call *c)
 {
     const char *own = c->rq.body_parts ? "POST" : "GET", *method = http_method(&c->rq);

@@ -111,7 +111,7 @@ LIES = {
     "moved": (redirect("http://127.0.0.1:1/token"), "HTTP 307"),
     "client": (answer({"error": "invalid_client", "error_description": f"{SECRET} is wrong"}, 401),
                'HTTP 401 Unauthorized: {"error": "invalid_client", "error_description": "*** is wrong"}'),
-    "hangs": (hanging, "no token of OAuth 2.0 within "),  # what the source has left of the two seconds
+    "hangs": (hanging, "OAuth 2.0 token request timed out after "),  # what the source has left of the two seconds
 }  # fmt: skip
 
 

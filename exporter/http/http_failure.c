@@ -1,0 +1,187 @@
+/* Why a call failed: a cause, for the metrics and for who judges the answer, and a text for a person. Owns
+ * nothing. On the loop, also inside of curl's callbacks. */
+#include "exporter/http/http_internal.h"
+
+#include <ctype.h>
+#include <stdio.h>
+
+/* Sets cause and reason of the answer unless they are set. */
+void PRINTF_LIKE(3, 4) http_call_fail(struct http_call *c, enum http_cause cause, const char *fmt, ...)
+{
+    struct http_response *a = &c->answer;
+    va_list args;
+
+    if (a->cause != CAUSE_NONE)
+        return;
+    http_answer_set_cause(a, cause);
+    va_start(args, fmt);
+    (void)vsnprintf(a->reason, sizeof(a->reason), fmt, args);
+    va_end(args);
+    for (char *p = a->reason; *p; p++)
+        *p = isprint((unsigned char)*p) ? *p : '?';
+}
+
+void http_fail_budget(struct http_call *c, const char *what)
+{
+    http_call_fail(c, CAUSE_BUDGET,
+                   "over limits.memory (%llu MiB): %s, with %zu bytes of responses in memory",
+                   (unsigned long long)(c->http->budget_max >> 20), what, c->share->held);
+}
+
+/* All other codes are CAUSE_TRANSFER. */
+static const enum http_cause causes[CURL_LAST] = {
+    [CURLE_URL_MALFORMAT] = CAUSE_URL,
+    [CURLE_COULDNT_RESOLVE_HOST] = CAUSE_DNS,
+    [CURLE_COULDNT_RESOLVE_PROXY] = CAUSE_PROXY_DNS,
+    [CURLE_COULDNT_CONNECT] = CAUSE_CONNECT,
+    [CURLE_PROXY] = CAUSE_PROXY_CONNECT,
+    [CURLE_OPERATION_TIMEDOUT] = CAUSE_DEADLINE,
+    /* A header line over libcurl's own limit; 8.6 has a code for it. An allocation that fails aborts. */
+    [CURLE_OUT_OF_MEMORY] = CAUSE_HEADERS_LIMIT,
+#if LIBCURL_VERSION_NUM >= 0x080600
+    [CURLE_TOO_LARGE] = CAUSE_HEADERS_LIMIT,
+#endif
+    [CURLE_SSL_CONNECT_ERROR] = CAUSE_TLS_HANDSHAKE,
+    [CURLE_SSL_CIPHER] = CAUSE_TLS_HANDSHAKE,
+    [CURLE_PEER_FAILED_VERIFICATION] = CAUSE_TLS_SERVER_CERTIFICATE,
+    [CURLE_SSL_CACERT_BADFILE] = CAUSE_TLS_CA,
+    [CURLE_SSL_CERTPROBLEM] = CAUSE_TLS_CERTIFICATE,
+    [CURLE_SSL_CLIENTCERT] = CAUSE_TLS_CLIENT_REFUSED,
+};
+
+/* The server ended a new TLS connection before it answered. With TLS 1.3 that is how it refuses a client for
+ * its certificate, or for the lack of one: whether its alert or only the end of the connection arrives is a
+ * race. */
+static bool ended_after_handshake(const struct http_call *c, CURLcode code)
+{
+    return (code == CURLE_SEND_ERROR || code == CURLE_RECV_ERROR) &&
+           http_info_off(c, CURLINFO_APPCONNECT_TIME_T) != 0 &&
+           http_info_long(c, CURLINFO_NUM_CONNECTS) != 0 && http_call_status(c) == 0;
+}
+
+/* Whether the proxy has taken the connection, and opened the tunnel if there is to be one. */
+static bool is_past_proxy(const struct http_call *c)
+{
+    const char *scheme = NULL;
+
+    if (http_info_off(c, CURLINFO_CONNECT_TIME_T) == 0)
+        return false;
+    if (curl_easy_getinfo(c->easy, CURLINFO_SCHEME, &scheme) != CURLE_OK || !scheme)
+        return true;
+    return !str_eq_nocase(str_of(scheme), STR("https")) || http_info_long(c, CURLINFO_HTTP_CONNECTCODE) != 0;
+}
+
+/* No status line: libcurl calls it HTTP/0.9, or cannot read it. */
+static bool is_not_http(const struct http_call *c, CURLcode code)
+{
+    return (code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY) &&
+           http_call_status(c) == 0;
+}
+
+/* The proxy answered the CONNECT, with another status than 2xx. */
+static bool is_refused_by_proxy(const struct http_call *c, CURLcode code)
+{
+    long status = http_info_long(c, CURLINFO_HTTP_CONNECTCODE);
+
+    return code == CURLE_RECV_ERROR && status != 0 && status / 100 != 2;
+}
+
+static enum http_cause cause_of_code(const struct http_call *c, CURLcode code, enum proxy_use proxy)
+{
+    enum http_cause cause = code < CURL_LAST ? causes[code] : CAUSE_NONE;
+
+    if (is_refused_by_proxy(c, code))
+        return CAUSE_PROXY_TUNNEL;
+    if (ended_after_handshake(c, code))
+        return CAUSE_TLS_CLIENT_REFUSED;
+    if (is_not_http(c, code))
+        return CAUSE_NOT_HTTP;
+    if (cause == CAUSE_CONNECT && proxy == PROXY_USED)
+        return CAUSE_PROXY_CONNECT;
+    if (cause == CAUSE_DEADLINE && proxy == PROXY_USED && !is_past_proxy(c))
+        return CAUSE_PROXY_DEADLINE;
+    return cause == CAUSE_NONE ? CAUSE_TRANSFER : cause;
+}
+
+/* The library's own text, without user information: it may quote the server or the URL of a redirect. */
+static void fail_by_curl(struct http_call *c, CURLcode code, enum http_cause cause, const char *server,
+                         enum proxy_use proxy)
+{
+    const char *text = c->curl_error[0] ? c->curl_error : curl_easy_strerror(code);
+    const struct http_tls *tls = c->rq.tls;
+    BUF_AUTO(clean, sizeof(c->answer.reason) - 1);
+    struct str shown;
+
+    http_url_for_people((struct str){text, strnlen(text, CURL_ERROR_SIZE)}, &clean);
+    shown = buf_str(&clean);
+    if (http_cause_class(cause) == HTTP_CONNECT && proxy == PROXY_USED)
+        http_call_fail(c, cause, "could not connect to the proxy: %.*s", STR_ARG(shown));
+    else if (code == CURLE_SSL_CONNECT_ERROR)
+        http_call_fail(c, cause, "TLS handshake with %s failed; if it is an http port, use http://: %.*s",
+                       server, STR_ARG(shown));
+    else if (ended_after_handshake(c, code))
+        http_call_fail(c, cause, "%s closed the connection; it may %s client certificate: %.*s", server,
+                       tls && (tls->cert.n || tls->cert_file) ? "not accept the" : "require a",
+                       STR_ARG(shown));
+    else
+        http_call_fail(c, cause, "%.*s", STR_ARG(shown));
+}
+
+/* `server`: host:port of the last URL. */
+static void fail_by_code(struct http_call *c, CURLcode code, const char *server, enum proxy_use proxy)
+{
+    const char *port = strrchr(server, ':'), *why = strerror((int)http_info_long(c, CURLINFO_OS_ERRNO));
+    enum http_cause cause = cause_of_code(c, code, proxy);
+    enum http_error class = http_cause_class(cause);
+
+    if (cause == CAUSE_DNS)
+        http_call_fail(c, cause, "could not resolve host: %.*s", (int)(port - server), server);
+    /* Of a proxy, libcurl's text says more. */
+    else if (class == HTTP_CONNECT && http_info_long(c, CURLINFO_OS_ERRNO) && proxy != PROXY_USED)
+        http_call_fail(c, cause, "could not connect to %s: %c%s", server, tolower((unsigned char)*why),
+                       why + 1);
+    else if (cause == CAUSE_PROXY_DEADLINE)
+        http_call_fail(c, cause, "the proxy did not answer within %.1f s", http_call_seconds(c));
+    else if (cause == CAUSE_DEADLINE)
+        http_call_fail(c, cause, "timed out after %.1f s with %llu bytes received", http_call_seconds(c),
+                       (unsigned long long)http_call_received(c));
+    else if (cause == CAUSE_HEADERS_LIMIT)
+        http_call_fail(c, cause, "response headers exceed the limit of libcurl");
+    else if (cause == CAUSE_NOT_HTTP)
+        http_call_fail(c, cause, "%s does not speak HTTP; if it is an https port, use https://", server);
+    else
+        fail_by_curl(c, code, cause, server, proxy);
+}
+
+/* origin: "https://host:port" of the last URL. */
+static void fail_at_origin(struct http_call *c, CURLcode code, const char *origin)
+{
+    const char *server = strstr(origin, "://") + strlen("://"), *port = strrchr(server, ':');
+    CLEANUP(cleanup_free) char *host = str_dup((struct str){server, (size_t)(port - server)});
+    const struct http_origin at = {.is_https = str_starts(str_of(origin), STR("https:")),
+                                   .host = host,
+                                   .port = (unsigned)strtoul(port + 1, NULL, 10)};
+
+    fail_by_code(c, code, server, http_proxy_use(c, code, &at));
+}
+
+void http_explain_failure(struct http_call *c, CURLcode code)
+{
+    CLEANUP(cleanup_curl_url_cleanup) CURLU *u = NULL;
+    CLEANUP(cleanup_free) char *origin = NULL;
+
+    if (code == CURLE_OK || c->answer.error != HTTP_OK)
+        return;
+    if (c->refused[0] && (code == CURLE_COULDNT_CONNECT || code == CURLE_ABORTED_BY_CALLBACK)) {
+        http_call_fail(c, CAUSE_PRIVATE_ADDRESS, "connections to private addresses are not allowed: %s",
+                       c->refused);
+        return;
+    }
+    if (code == CURLE_OPERATION_TIMEDOUT && c->share->want) {
+        http_fail_budget(c, "other responses left no room until the deadline");
+        return;
+    }
+    u = http_last_url(c);
+    origin = u ? url_origin_of(u) : NULL;
+    fail_at_origin(c, code, origin ? origin : "http://unknown:0");
+}
