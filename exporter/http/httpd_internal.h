@@ -43,7 +43,7 @@ struct conn {
 };
 
 TAILQ_HEAD(conns, conn);
-STAILQ_HEAD(exchanges, exchange); /* requests with their answers (httpd_request.c) */
+STAILQ_HEAD(exchanges, exchange);
 
 struct httpd {
     struct loop *loop;
@@ -67,7 +67,48 @@ struct httpd {
     uint64_t body_held; /* bytes of request bodies */
 };
 
-/* ---- Connections (httpd.c). Any thread ---- */
+enum exchange_state {
+    EXCHANGE_READING,
+    EXCHANGE_GUARDED, /* it waits for the guard's decision */
+    EXCHANGE_ALLOWED, /* the guard has decided, which the listener's thread has not seen */
+    EXCHANGE_WAITING, /* for the loop, or handled there */
+    EXCHANGE_READY,   /* to be answered by the listener's thread */
+    EXCHANGE_ANSWERED
+};
+
+/* One request and its answer. Belongs to the listener's thread, but to the loop while EXCHANGE_WAITING, and to
+ * whoever holds the lock while EXCHANGE_GUARDED. */
+struct exchange {
+    struct httpd *server;
+    struct MHD_Connection *connection;
+    struct conn *conn;
+    const struct httpd_route *route; /* NULL if none matches the path */
+    enum exchange_state state;
+    bool head, close;
+    bool routed;             /* the route's method matches, too */
+    unsigned holders;        /* the handler that runs, and httpd_finish() to come. Loop's thread */
+    uint64_t body_announced; /* by Content-Length */
+    uint64_t body_bytes;     /* of the request's body that have come */
+    struct buf body;         /* those that are kept; its bytes count in the server's body_held */
+    struct httpd_request request;
+    char *authority;      /* of a target in absolute-form; NULL of others */
+    struct buf arguments; /* request.arguments */
+    const char *allow;    /* the methods of a path that does not have the one asked for */
+    uint64_t ticket;      /* while EXCHANGE_GUARDED */
+    bool own_error;       /* the reply is of httpd_reply_error(), also before the request has been read */
+    uint64_t answer_bytes;
+    struct httpd_reply reply;
+    STAILQ_ENTRY(exchange) next;
+};
+
+/* ---- Listen addresses (httpd_listener.c) ---- */
+
+/* Returns `error` and sets *ret_why, from malloc. */
+int httpd_explain(char **ret_why, int error, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* Opens a socket that listens on "host:port". On failure a negative errno and *ret_why. */
+MUST_USE int httpd_listener_open(struct listener *l, const char *address, char **ret_why);
+
+/* ---- Connections (httpd_conn.c). Any thread ---- */
 
 /* Ignores what exceeds half of the open files allowed. */
 void httpd_conns_init(struct httpd *h);
@@ -81,11 +122,47 @@ bool httpd_conn_answer(struct httpd *h, struct conn *c, uint64_t bytes, uint64_t
 /* Shuts down connections that are over a deadline or a limit. Returns the number of responses among them. */
 unsigned httpd_conns_sweep(struct httpd *h);
 
-/* ---- Requests (httpd_request.c) ---- */
+/* libmicrohttpd's callback. */
+void httpd_on_connection(void *cls, struct MHD_Connection *connection, void **context,
+                         enum MHD_ConnectionNotificationCode what);
+/* Counts responses that were cut. */
+void httpd_count_cut(struct httpd *h, unsigned cut);
+
+/* ---- Replies (httpd_reply.c). The thread that has the exchange ---- */
+
+#define HTTPD_TEXT_STOPPING "503: shutting down\n"
+
+void httpd_reply_release(struct httpd_reply *reply);
+/* Replies with the server's own text, which begins with the status. */
+void httpd_reply_error(struct exchange *x, const char *text);
+
+/* ---- Heads (httpd_head.c). Listener's thread ---- */
 
 /* libmicrohttpd's callbacks. */
 void *httpd_on_target(void *cls, const char *target, struct MHD_Connection *connection);
 size_t httpd_unescape(void *cls, struct MHD_Connection *connection, char *text);
+/* The length of "http://" of a target in absolute-form; 0 for any other form. */
+size_t httpd_target_scheme(const char *target);
+/* Reads the fields and the query of a request whose route is known. NULL, or the text of the refusal. */
+const char *httpd_head_read(struct exchange *x, const char *method, const char *version);
+
+/* ---- Responses (httpd_response.c). Listener's thread ---- */
+
+/* Frees what is kept of the request's body. */
+void httpd_body_drop(struct exchange *x);
+/* Answers with x->reply; consumes it. */
+enum MHD_Result httpd_respond(struct exchange *x);
+
+/* ---- The guard (httpd_guard.c) ---- */
+
+/* Suspends the request until the guard has decided, or refuses it at once. Listener's thread. */
+enum MHD_Result httpd_guard_ask(struct exchange *x);
+/* Refuses the requests that have waited too long for the guard; all of them if the server is stopping. */
+void httpd_guard_expire(struct httpd *h);
+
+/* ---- Requests (httpd_request.c) ---- */
+
+/* libmicrohttpd's callbacks. */
 enum MHD_Result httpd_on_request(void *cls, struct MHD_Connection *connection, const char *url,
                                  const char *method, const char *version, const char *upload,
                                  size_t *upload_size, void **context);
@@ -94,13 +171,9 @@ void httpd_on_completed(void *cls, struct MHD_Connection *connection, void **con
 /* Run the handlers of the requests that wait, or answer 503 if the server is stopping. Loop's thread. */
 void httpd_on_queue(struct post *p);
 void httpd_on_spacing(struct timer *t);
-/* Refuses the requests that have waited too long for the guard; all of them if the server is stopping. */
-void httpd_guard_expire(struct httpd *h);
 
 /* ---- TLS (tls.c). Server's thread ---- */
 
-/* Returns `error` and sets *ret_why, from malloc. */
-int httpd_explain(char **ret_why, int error, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* The connection's session begins, before its handshake. Sets c->tls, a reference. */
 void httpd_tls_begin(struct httpd_tls *t, gnutls_session_t session, struct conn *c);
 /* The client's certificate, DER, which lives as long as the session; empty unless it was verified. */
