@@ -10,6 +10,7 @@
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
 #include "exporter/otlp/series.h"
+#include "exporter/score/secret_files.h"
 #include "exporter/score/source.h"
 #include "exporter/score/summary.h"
 

@@ -76,7 +76,7 @@ enum exchange_state {
     EXCHANGE_ANSWERED
 };
 
-/* One request and its answer. Belongs to the listener's thread, but to the loop while EXCHANGE_WAITING, and to
+/* One request and its answer. Belongs to the listener's thread, but to the loop while EXCHANGE_WAITING, and
  * whoever holds the lock while EXCHANGE_GUARDED. */
 struct exchange {
     struct httpd *server;

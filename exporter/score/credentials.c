@@ -1,10 +1,11 @@
+/* Reads a Secret into the credentials of a request: all keys that it has, and whether they fit together.
+ * Owns the values, and wipes them. Loop thread, before each request. A problem names the Secret and the
+ * key, never the value. */
 #include "exporter/score/credentials.h"
 
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/escape.h"
-#include "exporter/base/file.h"
-#include "exporter/base/header.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/str.h"
 #include "exporter/base/text.h"
@@ -12,160 +13,65 @@
 
 #include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
 
-enum { VALUE_MAX_BYTES = 64 << 10, PEM_MAX_BYTES = 1 << 20 /* as Kubernetes limits a Secret */ };
-
-/* ---- The values of each kind: NULL, with *ret a part of `value`; else the problem ---- */
-
-static bool has_control(struct str s)
-{
-    for (size_t i = 0; i < s.n; i++)
-        if ((unsigned char)s.p[i] < 0x20 || s.p[i] == 0x7f)
-            return true;
-    return false;
-}
-
-/* Spaces may belong to a password; line ends are those of a file. It may be empty. */
-static const char *check_password(struct str value, struct str *ret)
-{
-    while (value.n && (value.p[value.n - 1] == '\n' || value.p[value.n - 1] == '\r'))
-        value.n--;
-    *ret = value;
-    return has_control(value) ? "contains control characters" : NULL;
-}
-
-static const char *check_user(struct str value, struct str *ret)
-{
-    const char *why = check_password(value, ret);
-
-    return why                           ? why
-           : !ret->n                     ? "empty"
-           : memchr(ret->p, ':', ret->n) ? "contains a colon, which basic authentication does not allow"
-                                         : NULL;
-}
-
-/* Printable text on one line, without the white space around it. */
-static const char *check_text(struct str value, struct str *ret)
-{
-    *ret = str_trim(value);
-    return has_control(*ret) ? "contains control characters" : ret->n ? NULL : "empty";
-}
-
-static const char *check_url(struct str value, struct str *ret)
-{
-    const char *why = check_text(value, ret);
-    CLEANUP(cleanup_free) char *url = str_dup(*ret), *origin = url_origin(url);
-
-    return why ? why : *origin ? NULL : "expected an http or https URL without a user";
-}
-
-/* Headers that end at the next server, or that all requests have. */
-static bool is_own_header(struct str name)
-{
-    static const struct str own[] = {STR("Accept"),           STR("Keep-Alive"), STR("Proxy-Authorization"),
-                                     STR("Proxy-Connection"), STR("TE"),         STR("Trailer"),
-                                     STR("Upgrade")};
-
-    for (size_t i = 0; i < ARRAY_SIZE(own); i++)
-        if (str_eq_nocase(name, own[i]))
-            return true;
-    return header_is_reserved(name) && !str_eq_nocase(name, STR("Authorization"));
-}
-
-static const char *check_header(struct str value, struct str *ret)
-{
-    struct str line = str_trim(value), name = {line.p, 0}, rest;
-    const char *colon = line.n ? memchr(line.p, ':', line.n) : NULL;
-
-    if (!line.n)
-        return "empty";
-    if (memchr(line.p, '\n', line.n) || memchr(line.p, '\r', line.n))
-        return "expected one header, found several lines";
-    if (!colon)
-        return "expected a header as \"Name: value\"";
-    name.n = (size_t)(colon - line.p);
-    rest = str_trim((struct str){colon + 1, line.n - name.n - 1});
-    if (!header_is_name(name))
-        return "expected a header as \"Name: value\"; the name is not valid";
-    if (!header_is_value(rest))
-        return "expected a header as \"Name: value\"; the value is empty, too long, or has control "
-               "characters";
-    if (is_own_header(name))
-        return "this header cannot be set";
-    *ret = line;
-    return NULL;
-}
-
-static const char *check_certificates(struct str value, struct str *ret)
-{
-    CLEANUP(pem_certificates_done) struct pem_certificates list = {0};
-
-    *ret = value;
-    return pem_read_certificates(value, &list);
-}
-
-static const char *check_private_key(struct str value, struct str *ret)
-{
-    CLEANUP(pem_key_done) gnutls_x509_privkey_t key = NULL;
-
-    *ret = value;
-    return pem_read_key(value, &key);
-}
-
-static const struct {
-    const char *key;
-    const char *(*check)(struct str value, struct str *ret);
-    size_t max;
-} kinds[CREDENTIALS] = {
-    [CREDENTIAL_TOKEN] = {NULL, secret_token, VALUE_MAX_BYTES},
-    [CREDENTIAL_CA] = {"ca.crt", check_certificates, PEM_MAX_BYTES},
-    [CREDENTIAL_CERT] = {"tls.crt", check_certificates, PEM_MAX_BYTES},
-    [CREDENTIAL_KEY] = {"tls.key", check_private_key, PEM_MAX_BYTES},
-    [CREDENTIAL_USER] = {"username", check_user, VALUE_MAX_BYTES},
-    [CREDENTIAL_PASSWORD] = {"password", check_password, VALUE_MAX_BYTES},
-    [CREDENTIAL_HEADER] = {"header", check_header, VALUE_MAX_BYTES},
-    [CREDENTIAL_CLIENT_ID] = {"client_id", check_text, VALUE_MAX_BYTES},
-    [CREDENTIAL_CLIENT_SECRET] = {"client_secret", check_text, VALUE_MAX_BYTES},
-    [CREDENTIAL_TOKEN_URL] = {"token_url", check_url, VALUE_MAX_BYTES},
-    [CREDENTIAL_SCOPES] = {"scopes", check_text, VALUE_MAX_BYTES},
-    [CREDENTIAL_AUDIENCE] = {"audience", check_text, VALUE_MAX_BYTES},
-};
-
-/* ---- Reading a Secret ---- */
+enum { FORM_MAX_BYTES = 512 << 10 /* of the token request: all values have ceilings */ };
 
 struct credentials_reader {
     struct secrets *secrets;
     const char *name, *token_key;
-    char *shown; /* secret "namespace/name" */
     struct credentials *c;
     char *why;
 };
 
-/* Says why there are no credentials; returns the error. */
-PRINTF_LIKE(3, 4) static int reader_refuse(struct credentials_reader *rd, int error, const char *fmt, ...)
+/* secret "namespace/name" */
+static void reader_put_secret(const struct credentials_reader *rd, struct buf *b)
 {
-    CLEANUP(cleanup_free) char *text = NULL, *all = NULL;
+    buf_puts(b, "secret \"");
+    if (rd->secrets->namespace) {
+        buf_puts(b, rd->secrets->namespace);
+        buf_puts(b, "/");
+    }
+    buf_puts(b, rd->name);
+    buf_puts(b, "\"");
+}
+
+/* The same, with: , key "key" */
+static void reader_put_key(const struct credentials_reader *rd, const char *key, struct buf *b)
+{
+    reader_put_secret(rd, b);
+    if (key)
+        buf_printf(b, ", key \"%s\"", key);
+}
+
+/* Says why there are no credentials; returns the error. key: NULL if all of the Secret is meant. */
+PRINTF_LIKE(4, 5)
+static int reader_refuse(const struct credentials_reader *rd, int error, const char *key, const char *fmt,
+                         ...)
+{
+    BUF_AUTO(text, SIZE_MAX / 2);
     va_list args;
 
+    reader_put_key(rd, key, &text);
+    buf_puts(&text, ": ");
     va_start(args, fmt);
-    text = xvasprintf(fmt, args);
+    buf_vprintf(&text, fmt, args);
     va_end(args);
-    all = xasprintf("%s%s", rd->shown, text);
-    text_line(rd->why, CREDENTIALS_WHY_BYTES, str_of(all));
+    if (buf_failed(&text) < 0) /* without a ceiling, so there is no memory */
+        memory_exhausted(text.n);
+    text_line(rd->why, CREDENTIALS_WHY_BYTES, buf_str(&text));
     return error;
 }
 
 /* -ENOENT, without a text, if the Secret has no such key. */
 static int read_credential(struct credentials_reader *rd, enum credential kind, const char *key)
 {
-    SECRET_AUTO(value, kinds[kind].max);
+    SECRET_AUTO(value, credential_kinds[kind].max);
     const char *problem = NULL;
     struct buf *into = &rd->c->values[kind];
     struct str part = {0};
     int r = rd->secrets->read(rd->secrets, rd->name, key, &value, &problem);
 
-    if (r == 0 && (problem = kinds[kind].check(buf_str(&value), &part)))
+    if (r == 0 && (problem = credential_kinds[kind].check(buf_str(&value), &part)))
         r = -EINVAL;
     if (r == 0) {
         buf_init(into, part.n + 1);
@@ -178,8 +84,10 @@ static int read_credential(struct credentials_reader *rd, enum credential kind, 
     if (r == -ENOENT && !problem)
         return r;
     if (r == -EFBIG)
-        return reader_refuse(rd, r, ", key \"%s\": longer than %zu bytes", key, kinds[kind].max);
-    return r == 0 ? 0 : reader_refuse(rd, r, ", key \"%s\": %s", key, problem ? problem : strerror(-r));
+        return reader_refuse(rd, r, key, "longer than %zu bytes", credential_kinds[kind].max);
+    if (r < 0)
+        return reader_refuse(rd, r, key, "%s", problem ? problem : strerror(-r));
+    return 0;
 }
 
 static bool has(const struct credentials *c, enum credential kind)
@@ -197,9 +105,9 @@ static int read_known_keys(struct credentials_reader *rd, bool trusts_ca)
         int r;
 
         if ((k == CREDENTIAL_CA && !trusts_ca) || (is_login && token_key) ||
-            strcmp(cstr(token_key), kinds[k].key) == 0)
+            strcmp(cstr(token_key), credential_kinds[k].key) == 0)
             continue;
-        r = read_credential(rd, k, kinds[k].key);
+        r = read_credential(rd, k, credential_kinds[k].key);
         if (r < 0 && r != -ENOENT)
             return r;
     }
@@ -227,31 +135,42 @@ static int check_partners(struct credentials_reader *rd)
 
     for (size_t i = 0; i < ARRAY_SIZE(pairs); i++)
         if (has(rd->c, pairs[i].key) && !has(rd->c, pairs[i].needs))
-            return reader_refuse(rd, -EINVAL, ": it has the key \"%s\" without \"%s\"",
-                                 kinds[pairs[i].key].key, kinds[pairs[i].needs].key);
+            return reader_refuse(rd, -EINVAL, NULL, "it has the key \"%s\" without \"%s\"",
+                                 credential_kinds[pairs[i].key].key, credential_kinds[pairs[i].needs].key);
     if (!v[CREDENTIAL_CERT].p || pem_is_pair(buf_str(&v[CREDENTIAL_CERT]), buf_str(&v[CREDENTIAL_KEY])))
         return 0;
-    return reader_refuse(rd, -EINVAL, ", key \"tls.key\": not the key of the certificate in \"tls.crt\"");
+    return reader_refuse(rd, -EINVAL, "tls.key", "not the key of the certificate in \"tls.crt\"");
+}
+
+static bool sets_authorization(const struct buf *header)
+{
+    struct str name = STR("Authorization:"), value = buf_str(header);
+
+    return value.n >= name.n && str_eq_nocase((struct str){value.p, name.n}, name);
+}
+
+static int refuse_second_authorization(struct credentials_reader *rd, const char *key, const char *first)
+{
+    return reader_refuse(rd, -EINVAL, key, "Authorization is set by the key \"%s\" already", first);
 }
 
 /* Only one may set Authorization. */
 static int check_authorization(struct credentials_reader *rd)
 {
     const struct credentials *c = rd->c;
-    struct str name = STR("Authorization:"), header = buf_str(&c->values[CREDENTIAL_HEADER]);
-    bool is_set = header.p && str_eq_nocase((struct str){header.p, size_min(header.n, name.n)}, name);
-    const char *by = has(c, CREDENTIAL_TOKEN)       ? rd->token_key
-                     : has(c, CREDENTIAL_CLIENT_ID) ? "client_id"
-                     : has(c, CREDENTIAL_USER)      ? "username"
-                                                    : NULL;
-    const char *too = is_set                                                    ? "header"
-                      : has(c, CREDENTIAL_CLIENT_ID) && has(c, CREDENTIAL_USER) ? "username"
-                                                                                : NULL;
+    const char *first = NULL;
 
-    if (!by || !too)
-        return 0;
-    return reader_refuse(rd, -EINVAL, ", key \"%s\": Authorization is set by the key \"%s\" already", too,
-                         by);
+    if (has(c, CREDENTIAL_TOKEN))
+        first = rd->token_key;
+    else if (has(c, CREDENTIAL_CLIENT_ID))
+        first = "client_id";
+    else if (has(c, CREDENTIAL_USER))
+        first = "username";
+    if (first && sets_authorization(&c->values[CREDENTIAL_HEADER]))
+        return refuse_second_authorization(rd, "header", first);
+    if (has(c, CREDENTIAL_CLIENT_ID) && has(c, CREDENTIAL_USER))
+        return refuse_second_authorization(rd, "username", first);
+    return 0;
 }
 
 static int refuse_nothing(struct credentials_reader *rd)
@@ -259,10 +178,9 @@ static int refuse_nothing(struct credentials_reader *rd)
     for (enum credential k = 0; k < CREDENTIALS; k++)
         if (has(rd->c, k))
             return 0;
-    return reader_refuse(
-        rd, -ENOENT,
-        ": it has none of the keys ca.crt, tls.crt, username, client_id and header; a bearer "
-        "token needs the name of its key");
+    return reader_refuse(rd, -ENOENT, NULL,
+                         "it has none of the keys ca.crt, tls.crt, username, client_id and header; a bearer "
+                         "token needs the name of its key");
 }
 
 /* A Secret without the named key is a mistake: the request would go out without its token. */
@@ -274,13 +192,15 @@ static int read_token(struct credentials_reader *rd)
     if (r != -ENOENT)
         return r;
     for (enum credential k = CREDENTIAL_CA; !has_known_key && k < CREDENTIALS; k++) {
-        SECRET_AUTO(value, kinds[k].max);
+        SECRET_AUTO(value, credential_kinds[k].max);
         const char *problem = NULL;
 
-        has_known_key = rd->secrets->read(rd->secrets, rd->name, kinds[k].key, &value, &problem) == 0;
+        has_known_key =
+            rd->secrets->read(rd->secrets, rd->name, credential_kinds[k].key, &value, &problem) == 0;
     }
-    return reader_refuse(rd, r, ", key \"%s\": key not found%s", rd->token_key,
-                         has_known_key ? "; name no key to send no bearer token" : "");
+    if (has_known_key)
+        return reader_refuse(rd, r, rd->token_key, "key not found; name no key to send no bearer token");
+    return reader_refuse(rd, r, rd->token_key, "key not found");
 }
 
 static int reader_look(struct credentials_reader *rd, bool *ret_trusts_ca)
@@ -292,8 +212,7 @@ static int reader_look(struct credentials_reader *rd, bool *ret_trusts_ca)
         return 0;
     if (!problem)
         problem = r == -ENOENT ? "Secret not found" : strerror(-r);
-    return rd->token_key ? reader_refuse(rd, r, ", key \"%s\": %s", rd->token_key, problem)
-                         : reader_refuse(rd, r, ": %s", problem);
+    return reader_refuse(rd, r, rd->token_key, "%s", problem);
 }
 
 /* The authorities in ca.crt count for the token endpoint, too; the client certificate is for the server. */
@@ -302,7 +221,7 @@ static void credentials_set_oauth2(struct credentials *c)
     const struct buf *v = c->values;
     struct buf *form = &c->oauth2_form;
 
-    buf_init(form, 8 * VALUE_MAX_BYTES);
+    buf_init(form, FORM_MAX_BYTES);
     buf_put_form(form, STR("grant_type"), STR("client_credentials"));
     if (has(c, CREDENTIAL_SCOPES))
         buf_put_form(form, STR("scope"), buf_str(&v[CREDENTIAL_SCOPES]));
@@ -318,10 +237,21 @@ static void credentials_set_oauth2(struct credentials *c)
                                      .tls = &c->token_tls};
 }
 
+/* As text_http_status() adds it to a status that is about credentials. */
+static void credentials_set_shown(struct credentials *c, const struct credentials_reader *rd)
+{
+    BUF_AUTO(text, SIZE_MAX / 2);
+
+    buf_puts(&text, " with ");
+    reader_put_key(rd, rd->token_key, &text);
+    if (buf_failed(&text) < 0) /* without a ceiling, so there is no memory */
+        memory_exhausted(text.n);
+    c->shown = str_dup(buf_str(&text));
+}
+
 int credentials_read(struct credentials **ret, struct secrets *s, const char *name, const char *token_key,
                      char why[CREDENTIALS_WHY_BYTES])
 {
-    CLEANUP(cleanup_free) char *secret = NULL;
     CLEANUP(cleanup_credentials_free) struct credentials *c = NULL;
     struct credentials_reader rd = {.secrets = s, .name = name, .token_key = token_key, .why = why};
     bool trusts_ca = true;
@@ -331,7 +261,6 @@ int credentials_read(struct credentials **ret, struct secrets *s, const char *na
     why[0] = '\0';
     if (!name)
         return 0;
-    rd.shown = secret = xasprintf("secret \"%s%s%s\"", cstr(s->namespace), s->namespace ? "/" : "", name);
     rd.c = c = xcalloc(1, sizeof(*c));
     r = reader_look(&rd, &trusts_ca)
             ?: read_token(&rd)
@@ -341,7 +270,7 @@ int credentials_read(struct credentials **ret, struct secrets *s, const char *na
             ?: refuse_nothing(&rd);
     if (r < 0)
         return r;
-    c->shown = xasprintf(token_key ? " with %s, key \"%s\"" : " with %s", secret, token_key);
+    credentials_set_shown(c, &rd);
     c->header = c->values[CREDENTIAL_HEADER].p;
     c->tls = (struct http_tls){.ca = buf_str(&c->values[CREDENTIAL_CA]),
                                .cert = buf_str(&c->values[CREDENTIAL_CERT]),
@@ -374,34 +303,4 @@ void credentials_apply(const struct credentials *c, struct http_request *rq)
     rq->oauth2 = has(c, CREDENTIAL_CLIENT_ID) ? &c->oauth2 : NULL;
     rq->headers = &c->header;
     rq->n_headers = c->header ? 1 : 0;
-}
-
-/* ---- Files ---- */
-
-static int secret_file_read(struct secrets *s, const char *name, const char *key, struct buf *into,
-                            const char **ret_why)
-{
-    const struct secret_files *f = CONTAINER_OF(s, struct secret_files, secrets);
-    CLEANUP(cleanup_free) char *path = f->dir ? xasprintf("%s/%s/%s", f->dir, name, key) : NULL;
-
-    (void)ret_why;
-    return path ? file_read(path, into) : -ENOENT;
-}
-
-static int secret_file_look(struct secrets *s, const char *name, bool *ret_trusts_ca, const char **ret_why)
-{
-    const struct secret_files *f = CONTAINER_OF(s, struct secret_files, secrets);
-    CLEANUP(cleanup_free) char *path = f->dir ? xasprintf("%s/%s/namespace", f->dir, name) : NULL;
-
-    (void)ret_why;
-    if (!path)
-        return -ENOENT;
-    *ret_trusts_ca = access(path, F_OK) < 0;
-    *strrchr(path, '/') = '\0';
-    return access(path, F_OK) < 0 ? -errno : 0;
-}
-
-void secret_files_init(struct secret_files *f, const char *dir)
-{
-    *f = (struct secret_files){.secrets = {.look = secret_file_look, .read = secret_file_read}, .dir = dir};
 }

@@ -9,6 +9,7 @@
 #include "exporter/http/http.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/score/credentials.h"
+#include "exporter/score/secret_files.h"
 #include "exporter/score/source.h"
 #include "exporter/score/summary.h"
 #include "test/fakes/fake_server.h"

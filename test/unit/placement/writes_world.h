@@ -11,6 +11,7 @@
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/credentials.h"
+#include "exporter/score/secret_files.h"
 #include "exporter/score/source.h"
 #include "exporter/score/summary.h"
 #include "test/fakes/fake_kube.h"

@@ -10,6 +10,7 @@
 #include "exporter/score/credentials.h"
 #include "exporter/score/round.h"
 #include "exporter/score/round_error.h"
+#include "exporter/score/secret_files.h"
 #include "exporter/score/summary.h"
 #include "test/fakes/fake_server.h"
 
