@@ -35,21 +35,24 @@ struct agent {
     struct buf piped; /* the text of a file that is a pipe, which can be read only once */
 };
 
-static size_t total_series(const struct agent *a)
+struct agent_totals agent_totals(const struct agent_state *a)
 {
-    size_t n = 0;
+    struct agent_totals t = {0};
 
-    for (size_t i = 0; i < a->state.n_scorers; i++)
-        if (a->state.scorers[i])
-            n += scorer_series(a->state.scorers[i]);
-    return n;
+    for (size_t i = 0; i < a->n_scorers; i++) {
+        if (!a->scorers[i]) /* the next list has taken it */
+            continue;
+        t.by_state[scorer_state(a->scorers[i])]++;
+        t.series += scorer_series(a->scorers[i]);
+    }
+    return t;
 }
 
 static size_t series_left(void *arg, const struct scorer *s)
 {
     const struct agent *a = arg;
     const struct limits *l = &a->state.config->limits;
-    size_t others = total_series(a) - scorer_series(s);
+    size_t others = agent_totals(&a->state).series - scorer_series(s);
 
     return size_min((size_t)l->series_per_scorer, (size_t)l->series - size_min((size_t)l->series, others));
 }
@@ -70,7 +73,7 @@ static void agent_render_own(struct agent *a)
         metric_set(a->state.metrics, METRIC_LEADER, LV(a->state.config->cluster_name), a->state.leading);
     metric_set(a->state.metrics, METRIC_SCORERS, LV_NONE,
                a->state.config ? (double)a->state.config->summaries.n : 0);
-    metric_set(a->state.metrics, METRIC_TOTAL_SERIES, LV_NONE, (double)total_series(a));
+    metric_set(a->state.metrics, METRIC_TOTAL_SERIES, LV_NONE, (double)agent_totals(&a->state).series);
     r = page_set_own(a->state.page, a->state.metrics);
     if (r < 0)
         log_error("own metrics not rendered, the last ones stay", L_ERR(r));

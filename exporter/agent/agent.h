@@ -9,6 +9,7 @@
 #include "exporter/metric/page.h"
 #include "exporter/otlp/receiver.h"
 #include "exporter/score/credentials.h"
+#include "exporter/score/scorer_state.h"
 #include "exporter/score/sink.h"
 #include "exporter/ui/site.h"
 #include "exporter/web/access.h"
@@ -116,14 +117,10 @@ struct agent_state {
 };
 const struct agent_state *agent_state(const struct agent *a);
 
-/* ---- How the agent is doing, for people and for programs, and its HTTP server (status.c) ---- */
+/* Its scorers, by state, and the series of all together. */
+struct agent_totals {
+    size_t by_state[SCORER_STATES];
+    size_t series;
+};
 
-/* The JSON of /api/v1/status, with the scorers that the query asks for. -EFBIG. */
-MUST_USE int status_json(const struct agent_state *a, const struct list_query *q, struct buf *into);
-/* A table for people; with colours on a terminal, unless $NO_COLOR is set. -EFBIG. */
-MUST_USE int status_table(const struct agent_state *a, bool on_terminal, struct buf *into);
-
-/* Serves on the configuration's listen addresses; sets `loop`, `metrics` and the role's part of *o.
- * `lifecycle`: also POST /-/reload. On failure *ret_why (from malloc) says why, and the log has more. */
-MUST_USE int web_start(struct site **ret, struct agent *a, struct site_options *o, bool lifecycle,
-                       char **ret_why);
+struct agent_totals agent_totals(const struct agent_state *a);

@@ -1,3 +1,5 @@
+/* Judges the Location of a redirect: what two programs might read differently is refused. Pure; on the
+ * loop, also inside of curl's callbacks. */
 #include "exporter/http/redirect.h"
 
 #include "exporter/http/http.h"

@@ -1,3 +1,5 @@
+/* URLs and addresses, as libcurl reads them: whether it is one, its origin, and the text that people may
+ * see of it. Owns nothing but the pattern, which is compiled once; any thread. */
 #include "exporter/http/http.h"
 
 #include "exporter/base/alloc.h"

@@ -1,3 +1,8 @@
+/* The request and the response of a scoring API, as bytes: a request is read into samples, series by
+ * series, and results are written as they come. Whoever calls owns the request; any thread, one at a time.
+ *
+ *     {"data":[{"metric":{...},"values":[[1718600060,"0.25"],...]},...]}
+ *     {"results":[{"metric":{...},"score":1.5},...]} */
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/escape.h"

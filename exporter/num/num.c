@@ -1,3 +1,5 @@
+/* From doubles to digits and back, without the C library's locale, and several times as fast. Owns the
+ * table of powers of ten, which is made before main() and only read afterwards; any thread. */
 #include "exporter/num/num.h"
 
 #include <endian.h>

@@ -1,3 +1,5 @@
+/* Reads formats of item names: our placeholders, and those in the spelling of other programs, which are
+ * mistakes. The tables have both. Pure; any thread. */
 #include "exporter/score/format.h"
 
 #include "exporter/base/str.h"

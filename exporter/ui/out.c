@@ -1,3 +1,6 @@
+/* Writes what people and programs read of the program's state: amounts in words, members of JSON objects,
+ * and scores in columns. Owns nothing: all is appended to the caller's buffer. Any thread that may read
+ * its input. */
 #include "exporter/ui/out.h"
 
 #include "exporter/base/buf.h"

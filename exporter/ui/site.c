@@ -1,3 +1,5 @@
+/* Owns the HTTP servers of a role, the access control before one of them, and the page of a role that has
+ * none of its own. On the loop, but for asset_serve(). */
 #include "exporter/ui/site.h"
 
 #include "exporter/base/alloc.h"

@@ -5,6 +5,7 @@
 #include "controller/hub/hub.h"
 #include "exporter/agent/agent.h"
 #include "exporter/agent/scorer.h"
+#include "exporter/agent/web.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"

@@ -9,6 +9,7 @@
 
 #include "exporter/agent/agent.h"
 #include "exporter/base/loop.h"
+#include "exporter/ui/site.h"
 #include "remotewrite/sink.h"
 #include "test/universe/sim.h"
 
