@@ -5,6 +5,7 @@
 #include "exporter/base/alloc.h"
 #include "exporter/base/backoff.h"
 #include "exporter/base/buf.h"
+#include "exporter/base/invariant.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/random.h"
@@ -21,6 +22,9 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+
+/* Of a sentence that is built from a reason and a URL. */
+enum { REASON_MAX_BYTES = 2 * ROUND_REASON_BYTES };
 
 enum { FETCH, PERFORM, LOWEST, MEAN, HIGHEST, COLUMNS };
 
@@ -98,20 +102,27 @@ static enum round_limit round_limit_of(const struct round_result *r, const struc
 static void scorer_name_setting(const struct limits *l, enum round_limit limit, size_t left,
                                 struct round_result *r)
 {
-    static const char where[] = "in the file of --config.file";
-    size_t n = strlen(r->reason);
+    BUF_AUTO(text, REASON_MAX_BYTES);
 
-    if (limit == LIMIT_RESPONSE_BYTES)
-        (void)snprintf(r->reason + n, sizeof(r->reason) - n, "; raise limits.responseBytes %s", where);
-    else if (limit == LIMIT_SERIES)
-        (void)snprintf(r->reason, sizeof(r->reason),
-                       "too many series: limits.series (%lld for all scorers) leaves %zu for this scorer; "
-                       "raise it %s",
-                       (long long)l->series, left, where);
-    else if (limit == LIMIT_SERIES_PER_SCORER)
-        (void)snprintf(r->reason, sizeof(r->reason),
-                       "too many series: limits.seriesPerScorer is %lld; raise it %s",
-                       (long long)l->series_per_scorer, where);
+    switch (limit) {
+    case LIMIT_RESPONSE_BYTES:
+        buf_puts(&text, r->reason);
+        buf_puts(&text, "; raise limits.responseBytes");
+        break;
+    case LIMIT_SERIES:
+        buf_printf(&text, "too many series: limits.series (%lld for all scorers)", (long long)l->series);
+        buf_printf(&text, " leaves %zu for this scorer; raise it", left);
+        break;
+    case LIMIT_SERIES_PER_SCORER:
+        buf_printf(&text, "too many series: limits.seriesPerScorer is %lld; raise it",
+                   (long long)l->series_per_scorer);
+        break;
+    default:
+        return;
+    }
+    buf_puts(&text, " in the file of --config.file");
+    invariant(buf_failed(&text) == 0);
+    text_line(r->reason, sizeof(r->reason), buf_str(&text));
 }
 
 static void scorer_count_limit(const struct scorer *s, enum round_limit limit)
@@ -136,12 +147,14 @@ static void scorer_note_limit(const struct scorer *s, struct round_result *r)
 /* The URL of the request that failed, as log, pages and reports show it. */
 static void failed_url(const struct scorer *s, const struct round_result *r, char *out, size_t size)
 {
-    const char *url = r->error == ROUND_OK        ? NULL
-                      : r->stage == STAGE_SCORING ? s->summary.scoring_endpoint
-                                                  : s->summary.sources[r->source].endpoint;
+    const char *url = s->summary.scoring_endpoint;
     BUF_AUTO(plain, 1 << 20);
 
     *out = '\0';
+    if (r->error == ROUND_OK)
+        return;
+    if (r->stage == STAGE_SOURCE)
+        url = s->summary.sources[r->source].endpoint;
     if (!url)
         return;
     http_url_for_people(str_of(url), &plain);
@@ -154,14 +167,13 @@ static void log_success(const struct scorer *s, const struct round_result *r)
     const struct scorer_status *was = &s->status;
     const char *name = s->summary.score_name;
     bool again = was->rounds && was->last.error == ROUND_OK;
+    const char *what = again ? "round succeeded" : "first round succeeded";
 
-    LOG_AT(again ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO,
-           was->failures ? "scoring recovered"
-           : again       ? "round succeeded"
-                         : "first round succeeded",
-           L_STR("score_name", name), L_INT("source_series", r->source_series),
-           L_INT("series", series_count(r->batch->set)), L_DBL("fetch_s", r->fetch_s),
-           L_DBL("perform_s", r->perform_s));
+    if (was->failures)
+        what = "scoring recovered";
+    LOG_AT(again ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO, what, L_STR("score_name", name),
+           L_INT("source_series", r->source_series), L_INT("series", series_count(r->batch->set)),
+           L_DBL("fetch_s", r->fetch_s), L_DBL("perform_s", r->perform_s));
     if (r->answer.invalid && !was->last.answer.invalid)
         log_warn("results dropped", L_STR("score_name", name), L_INT("results", r->answer.invalid),
                  L_STR("first", r->answer.first_invalid));
@@ -195,9 +207,10 @@ static void count_result(const struct scorer *s, const struct round_result *r)
     const char *name = s->summary.score_name;
     bool ok = r->error == ROUND_OK;
     bool empty = ok && s->summary.n_sources && r->source_series == 0;
+    const char *result = ok ? "success" : "failure";
 
-    metric_add(m, METRIC_REQUESTS, LV(name, ok ? "success" : "failure"), 1);
-    metric_add(m, METRIC_ROUNDS, LV(ok ? empty ? "empty" : "success" : "failure", name), 1);
+    metric_add(m, METRIC_REQUESTS, LV(name, result), 1);
+    metric_add(m, METRIC_ROUNDS, LV(empty ? "empty" : result, name), 1);
     metric_set(m, METRIC_UP, LV(name), ok);
     if (ok)
         metric_set(m, METRIC_LAST_SUCCESS, LV(name), (double)loop_wall(s->loop).ms / 1000);
@@ -223,12 +236,20 @@ static void count_result(const struct scorer *s, const struct round_result *r)
 
 void scorer_error_text(const struct scorer_status *s, char *out, size_t size)
 {
-    char whole[sizeof(s->last.reason) + sizeof(s->url) + 32] = "";
+    BUF_AUTO(text, REASON_MAX_BYTES);
 
-    if (s->rounds && s->last.error != ROUND_OK)
-        (void)snprintf(whole, sizeof(whole), "%s failed%s%s: %s", round_stage_word(s->last.stage),
-                       *s->url ? ", " : "", s->url, s->last.reason);
-    text_line(out, size, str_of(whole));
+    if (s->rounds && s->last.error != ROUND_OK) {
+        buf_puts(&text, round_stage_word(s->last.stage));
+        buf_puts(&text, " failed");
+        if (*s->url) {
+            buf_puts(&text, ", ");
+            buf_puts(&text, s->url);
+        }
+        buf_puts(&text, ": ");
+        buf_puts(&text, s->last.reason);
+    }
+    invariant(buf_failed(&text) == 0);
+    text_line(out, size, buf_str(&text));
 }
 
 enum {
@@ -246,10 +267,11 @@ enum scorer_state scorer_state(const struct scorer *s)
         return SCORER_WAITING;
     if (s->status.last.error != ROUND_OK)
         return s->batch || s->status.succeeded_ms == 0 ? SCORER_FAILING : SCORER_STALE;
-    return (s->summary.n_sources && s->status.last.source_series == 0) ||
-                   (s->batch && series_count(s->batch->set) == 0)
-               ? SCORER_EMPTY
-               : SCORER_OK;
+    if (s->summary.n_sources && s->status.last.source_series == 0)
+        return SCORER_EMPTY;
+    if (s->batch && series_count(s->batch->set) == 0)
+        return SCORER_EMPTY;
+    return SCORER_OK;
 }
 
 size_t scorer_series(const struct scorer *s)

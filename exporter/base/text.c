@@ -70,14 +70,15 @@ void text_show_body(char *out, size_t size, const char *content_type, struct str
     CLEANUP(cleanup_free) char *begin = str_dup((struct str){body.p, size_min(body.n, HIDDEN_IN_BYTES)});
     /* Before it is cut: half of a secret would not be found. */
     size_t n = secret_hide(begin, size_min(body.n, HIDDEN_IN_BYTES)), at = strlen(out);
-    char type[128], shown[3 * SHOWN_BYTES + 1];
+    char type[128], shown[3 * SHOWN_BYTES + sizeof("…")];
 
     invariant(at < size);
     text_line(type, sizeof(type), *content_type ? str_of(content_type) : STR("none"));
-    text_line(shown, sizeof(shown), (struct str){begin, size_min(n, SHOWN_BYTES)});
+    text_line(shown, 3 * SHOWN_BYTES + 1, (struct str){begin, size_min(n, SHOWN_BYTES)});
+    if (n > SHOWN_BYTES)
+        (void)strcat(shown, "…");
     if (body.n)
-        (void)snprintf(out + at, size - at, "; Content-Type: %s, it begins with: %s%s", type, shown,
-                       n > SHOWN_BYTES ? "…" : "");
+        (void)snprintf(out + at, size - at, "; Content-Type: %s, it begins with: %s", type, shown);
     else
         (void)snprintf(out + at, size - at, "; Content-Type: %s, the body is empty", type);
 }
@@ -95,17 +96,35 @@ void text_count(struct buf *b, uint64_t n, const char *noun)
         buf_putc(b, 's');
 }
 
+/* "HTTP 502 Bad Gateway" */
+static void text_put_status(struct buf *b, long status)
+{
+    const char *phrase = "Unknown";
+
+    if (status >= 100 && status < 600)
+        phrase = MHD_get_reason_phrase_for((unsigned)status);
+    buf_printf(b, "HTTP %ld", status);
+    if (strcmp(phrase, "Unknown") != 0)
+        buf_printf(b, " %s", phrase);
+}
+
 void text_http_status(char *out, size_t size, long status, const char *with, struct str body)
 {
-    const char *phrase =
-        status >= 100 && status < 600 ? MHD_get_reason_phrase_for((unsigned)status) : "Unknown";
-    bool known = strcmp(phrase, "Unknown") != 0;
-    int n = snprintf(out, size, "HTTP %ld%s%s%s", status, known ? " " : "", known ? phrase : "",
-                     status == MHD_HTTP_UNAUTHORIZED || status == MHD_HTTP_FORBIDDEN ? with : "");
+    enum { BODY_MIN_BYTES = 8 }; /* for less, no body is shown */
+    BUF_AUTO(head, SIZE_MAX / 2);
+    struct str shown;
 
+    text_put_status(&head, status);
+    if (status == MHD_HTTP_UNAUTHORIZED || status == MHD_HTTP_FORBIDDEN)
+        buf_puts(&head, with);
+    if (buf_failed(&head) < 0)
+        memory_exhausted(head.n);
+    shown = utf8_cut(buf_str(&head), size - 1);
+    memcpy(out, shown.p, shown.n);
+    out[shown.n] = '\0';
     body = str_trim(body);
-    if (n < 0 || (size_t)n + 8 >= size || body.n == 0)
+    if (shown.n + BODY_MIN_BYTES >= size || body.n == 0)
         return;
-    memcpy(out + n, ": ", 2);
-    text_line(out + n + 2, size - (size_t)n - 2, body);
+    memcpy(out + shown.n, ": ", 2);
+    text_line(out + shown.n + 2, size - shown.n - 2, body);
 }

@@ -1,12 +1,16 @@
 /* The body of an answer: kept, decoded, skipped or buffered for a stream, always within the call's limit, its
  * share of the budget and its share of the turn. Owns nothing. curl's callback, on the loop. */
 #include "exporter/base/inflate.h"
+#include "exporter/base/invariant.h"
 #include "exporter/http/http_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-enum { CALL_TURN_BYTES = 256 << 10 /* worked on for one call in one turn of the loop */ };
+enum {
+    CALL_TURN_BYTES = 256 << 10, /* worked on for one call in one turn of the loop */
+    TEXT_MAX_BYTES = 256,        /* of a sentence with numbers */
+};
 
 /* ---- The share of a turn ---- */
 
@@ -43,12 +47,16 @@ void http_call_line_up(struct http_call *c)
 /* bytes: how many were announced; 0 if that is not known. */
 static void fail_size(struct http_call *c, uint64_t bytes)
 {
-    char announced[64] = "";
+    BUF_AUTO(text, TEXT_MAX_BYTES);
 
+    buf_puts(&text, "response");
     if (bytes)
-        (void)snprintf(announced, sizeof(announced), " of %llu bytes", (unsigned long long)bytes);
-    http_call_fail(c, CAUSE_BODY_LIMIT, "response%s exceeds the limit of %zu bytes%s", announced,
-                   c->rq.max_answer, c->hops.n || c->next_url ? ", which includes those of redirects" : "");
+        buf_printf(&text, " of %llu bytes", (unsigned long long)bytes);
+    buf_printf(&text, " exceeds the limit of %zu bytes", c->rq.max_answer);
+    if (c->hops.n || c->next_url)
+        buf_puts(&text, ", which includes those of redirects");
+    invariant(buf_failed(&text) == 0);
+    http_call_fail(c, CAUSE_BODY_LIMIT, "%.*s", STR_ARG(buf_str(&text)));
 }
 
 /* A redirect's body is read, so that the next request can use the connection, but not kept. It counts

@@ -5,6 +5,7 @@
  * tried once with the parameters in the body, which is all that some providers accept. */
 #include "exporter/base/backoff.h"
 #include "exporter/base/escape.h"
+#include "exporter/base/invariant.h"
 #include "exporter/base/json.h"
 #include "exporter/base/secret.h"
 #include "exporter/http/http_internal.h"
@@ -23,6 +24,7 @@ enum {
     MARGIN_MS = 10 * 1000,       /* not used so shortly before its end, */
     RENEW_MS = 60 * 1000,        /* and renewed this long before that; both at most a tenth of the lifetime */
     SHORTEST_MS = 1000,          /* in use at least, so that a server cannot have us ask without end */
+    WHY_MAX_BYTES = 2048,        /* of a sentence from bounded parts */
     REFUSED_AFTER_MS = 5 * 1000, /* a younger token stays, whatever a server says of it */
 };
 
@@ -158,12 +160,6 @@ static bool token_answer_parse(struct str body, struct str *token, struct str *k
     return jr_end(&j);
 }
 
-static void token_explain(struct http_token *t, const char *why, const char *more)
-{
-    free(t->why);
-    t->why = xasprintf("token request to %s failed: %s%s", t->url, why, more);
-}
-
 static void token_set_times(struct http_token *t, struct str expires)
 {
     uint64_t seconds = 0;
@@ -217,17 +213,33 @@ static void token_back_off(struct http_token *t, int64_t retry_after_ms)
 }
 
 /* What explains the failure further. Of a body nothing is shown: it may have a token. */
-static const char *token_hint(const struct http_response *a, char ret[160])
+static void token_put_hint(struct buf *b, const struct http_response *a)
 {
     char type[128];
 
-    if (a->status / 100 == 3)
-        return "; redirects are not followed here";
-    if (a->error != HTTP_OK || a->status / 100 != 2)
-        return "";
-    text_line(type, sizeof(type), *a->content_type ? str_of(a->content_type) : STR("none"));
-    (void)snprintf(ret, 160, "; Content-Type: %s", type);
-    return ret;
+    if (a->status / 100 == 3) {
+        buf_puts(b, "; redirects are not followed here");
+    } else if (a->error == HTTP_OK && a->status / 100 == 2) {
+        text_line(type, sizeof(type), *a->content_type ? str_of(a->content_type) : STR("none"));
+        buf_puts(b, "; Content-Type: ");
+        buf_puts(b, type);
+    }
+}
+
+/* a: NULL if the request could not be made. */
+static void token_explain(struct http_token *t, const char *why, const struct http_response *a)
+{
+    BUF_AUTO(text, WHY_MAX_BYTES);
+
+    buf_puts(&text, "token request to ");
+    buf_puts(&text, t->url);
+    buf_puts(&text, " failed: ");
+    buf_puts(&text, why);
+    if (a)
+        token_put_hint(&text, a);
+    invariant(buf_failed(&text) == 0);
+    free(t->why);
+    t->why = str_dup(buf_str(&text));
 }
 
 enum token_verdict {
@@ -249,7 +261,7 @@ static void token_on_answer(void *arg, struct http_response *a)
     enum token_verdict verdict = (enum token_verdict)HTTP_VERDICT(token_rules, a->status, a->error);
     bool is_refused = verdict == TOKEN_OTHER_WAY;
     struct http_call *c;
-    char text[400], hint[160];
+    char text[400];
     const char *why = text;
 
     t->call = NULL;
@@ -261,7 +273,7 @@ static void token_on_answer(void *arg, struct http_response *a)
     else
         text_http_status(text, sizeof(text), a->status, "", buf_str(&a->body));
     if (why && !(is_refused && t->one_way_refused)) /* else: the first says more */
-        token_explain(t, why, token_hint(a, hint));
+        token_explain(t, why, a);
     if (!why) {
         t->failures = 0;
         t->one_way_refused = false;
@@ -337,7 +349,7 @@ static void token_request(struct http_token *t, const struct http_call *c)
         t->call->rq.tls = NULL; /* curl has a copy, and the call for which it is may end first */
         return;
     }
-    token_explain(t, r == -EINVAL ? "the URL cannot be used" : strerror(-r), "");
+    token_explain(t, r == -EINVAL ? "the URL cannot be used" : strerror(-r), NULL);
     secret_done(&t->form);
     token_back_off(t, -1);
 }

@@ -142,6 +142,17 @@ static bool is_upgrade(const char *from, const char *to)
            memcmp(from + http.n, to + https.n, host) == 0;
 }
 
+static enum redirect_verdict redirect_elsewhere(char why[REDIRECT_WHY_BYTES], const char *from,
+                                                const char *to)
+{
+    const char *advice = "it is another origin; configure its URL if it is the right one";
+
+    if (is_upgrade(from, to))
+        advice = "configure the https:// URL";
+    return redirect_refuse(why, REDIRECT_ELSEWHERE, "redirect from %s to %s is not followed: %s", from, to,
+                           advice);
+}
+
 enum redirect_verdict redirect_judge(CURLU **ret_url, struct str location, CURLU *from,
                                      char why[REDIRECT_WHY_BYTES])
 {
@@ -171,11 +182,7 @@ enum redirect_verdict redirect_judge(CURLU **ret_url, struct str location, CURLU
         return redirect_invalid(why, "it has no origin");
 
     if (strcmp(from_origin, to_origin) != 0)
-        return redirect_refuse(why, REDIRECT_ELSEWHERE, "redirect from %s to %s is not followed: %s",
-                               from_origin, to_origin,
-                               is_upgrade(from_origin, to_origin)
-                                   ? "configure the https:// URL"
-                                   : "it is another origin; configure its URL if it is the right one");
+        return redirect_elsewhere(why, from_origin, to_origin);
     if (!copy_part(to, from, CURLUPART_USER, CURLUE_NO_USER) ||
         !copy_part(to, from, CURLUPART_PASSWORD, CURLUE_NO_PASSWORD))
         return redirect_invalid(why, "its parts cannot be used");

@@ -77,15 +77,21 @@ WORD_TABLE(httpd_tls_field_word, enum httpd_tls_field, TLS_FIELDS,
             [TLS_FIELD_CIPHER_SUITES] = "cipher_suites",
             [TLS_FIELD_CURVE_PREFERENCES] = "curve_preferences"});
 
+char *httpd_tls_fault_key(const struct httpd_tls_fault *fault)
+{
+    const char *field = httpd_tls_field_word(fault->field);
+
+    return fault->is_file ? xasprintf("%s_file", field) : xstrdup(field);
+}
+
 static int fault_put(struct httpd_tls_fault *fault, int error, const char *fmt, va_list ap)
 {
-    CLEANUP(cleanup_free) char *text = xvasprintf(fmt, ap);
+    CLEANUP(cleanup_free) char *text = xvasprintf(fmt, ap), *key = httpd_tls_fault_key(fault);
 
     if (fault->field == TLS_FIELD_NONE)
         fault->text = TAKE_PTR(text);
     else
-        fault->text =
-            xasprintf("%s%s: %s", httpd_tls_field_word(fault->field), fault->is_file ? "_file" : "", text);
+        fault->text = xasprintf("%s: %s", key, text);
     return error;
 }
 

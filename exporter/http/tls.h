@@ -52,6 +52,8 @@ struct httpd_tls_fault {
 
 /* "cert", "client_auth_type", ...; the field with the name of a file has "_file" behind it. */
 const char *httpd_tls_field_word(enum httpd_tls_field field);
+/* The key of the field that is wrong, from malloc: "cert_file". */
+char *httpd_tls_fault_key(const struct httpd_tls_fault *fault);
 
 /* Reads the files and checks everything. A negative errno and *ret_fault, whose text names the field and the
  * file. */

@@ -153,7 +153,10 @@ static size_t settings_add(struct instance_setting *to, const struct setting *ta
     for (const struct setting *s = table; s && s->name; s++, n++) {
         to[n].setting = s;
         to[n].field = (char *)base + s->field;
-        (void)snprintf(to[n].name, sizeof(to[n].name), "%s%s%s", prefix, *prefix ? "." : "", s->name);
+        if (*prefix)
+            (void)snprintf(to[n].name, sizeof(to[n].name), "%s.%s", prefix, s->name);
+        else
+            (void)snprintf(to[n].name, sizeof(to[n].name), "%s", s->name);
         setting_describe(&to[n]);
         setting_spell(&to[n]);
     }

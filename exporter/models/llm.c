@@ -276,7 +276,7 @@ static void round_end(struct llm_round *r)
     s->left_out[LEFT_OUT_NO_ANSWER] += r->n - s->results.n - s->left_out[LEFT_OUT_NO_NUMBER];
     if (r->n && !s->results.n) {
         http_url_for_people(str_of(m->endpoint), &endpoint);
-        (void)snprintf(s->why, sizeof(s->why), "no answer of %.*s: %.150s", (int)size_min(endpoint.n, 80),
+        (void)snprintf(s->why, sizeof(s->why), "no response from %.*s: %.150s", (int)size_min(endpoint.n, 80),
                        cstr(endpoint.p), r->why);
         secret_hide_text(s->why);
         e = -EIO;
@@ -491,7 +491,7 @@ static void round_on_deadline(struct timer *t)
     struct llm *m = r->llm;
 
     if (!r->why[0])
-        (void)snprintf(r->why, sizeof(r->why), "none within %.3g s", (double)m->timeout_ms / 1e3);
+        (void)snprintf(r->why, sizeof(r->why), "timed out after %.3g s", (double)m->timeout_ms / 1e3);
     round_end(r);
     llm_ask_more(m);
 }

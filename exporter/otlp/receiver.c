@@ -147,13 +147,16 @@ static void otlp_error_body(const struct httpd_request *rq, struct httpd_reply *
 /* "out_of_order 2, overlap 1" */
 static void put_reasons(struct buf *to, const struct ingest_outcome *o)
 {
-    const char *separator = "";
+    bool is_first = true;
 
-    for (unsigned i = STORE_OK + 1; i < OTLP_RESULTS; i++)
-        if (o->results[i]) {
-            buf_printf(to, "%s%s %" PRIu64, separator, otlp_result_word(i), o->results[i]);
-            separator = ", ";
-        }
+    for (unsigned i = STORE_OK + 1; i < OTLP_RESULTS; i++) {
+        if (o->results[i] == 0)
+            continue;
+        if (!is_first)
+            buf_puts(to, ", ");
+        buf_printf(to, "%s %" PRIu64, otlp_result_word(i), o->results[i]);
+        is_first = false;
+    }
 }
 
 /* What the sender should know; empty if all is well. "3 of 10 data points rejected: out_of_order 2, overlap
@@ -283,7 +286,9 @@ static unsigned read_body(struct otlp_reading *x, struct buf *converted)
     reading_charge(x, size_max(x->body.n, (uint64_t)fields * FIELD_BYTES));
     if (r == -EFBIG)
         return *why ? refuse(x, 413, "decoded request %s", why) : refuse_size(x);
-    return r == 0 ? 200 : refuse(x, 400, "invalid %s: %s", x->encoding == JSON ? "JSON" : "protobuf", why);
+    if (r < 0)
+        return refuse(x, 400, "invalid %s: %s", x->encoding == JSON ? "JSON" : "protobuf", why);
+    return 200;
 }
 
 /* Says once a minute that requests hold nothing that is read. */

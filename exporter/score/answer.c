@@ -200,22 +200,43 @@ static void answer_read_metric(struct answer_reader *r)
 
 static const char too_large[] = ".score: number too large for a double";
 
+/* NaN, Infinity or -Infinity, by its first character. */
+static double score_of_word(char first)
+{
+    switch (first) {
+    case 'N':
+        return NAN;
+    case '-':
+        return -INFINITY;
+    default:
+        return INFINITY;
+    }
+}
+
+static const char *score_problem(enum num_result n)
+{
+    switch (n) {
+    case NUM_OK:
+        return NULL;
+    case NUM_RANGE:
+        return too_large;
+    default:
+        return ".score: expected a number, got a string that is not one";
+    }
+}
+
 static void parse_score(struct answer_reader *r)
 {
     enum jr_type type = jr_peek(&r->j);
     struct str raw = STR("");
-    enum num_result n;
 
     if (type == JR_NUMBER && jr_number(&r->j, &raw)) {
         r->no_score = num_parse(raw, &r->score) == NUM_RANGE ? too_large : NULL;
     } else if (type == JR_NONFINITE && jr_number(&r->j, &raw)) {
-        r->score = *raw.p == 'N' ? NAN : *raw.p == '-' ? -INFINITY : INFINITY;
+        r->score = score_of_word(*raw.p);
         r->no_score = NULL;
     } else if (type == JR_STRING && jr_string(&r->j, &raw)) {
-        n = num_parse_word(raw, &r->score);
-        r->no_score = n == NUM_OK      ? NULL
-                      : n == NUM_RANGE ? too_large
-                                       : ".score: expected a number, got a string that is not one";
+        r->no_score = score_problem(num_parse_word(raw, &r->score));
     } else {
         (void)jr_skip(&r->j, NULL);
         r->no_score = type == JR_NULL ? ".score: expected a number, got null" : ".score: expected a number";

@@ -234,17 +234,32 @@ struct site *site_stop(struct site *s, int grace_ms)
 
 void api_reply(struct httpd_reply *reply, int r, const char *why, const struct buf *body)
 {
-    char text[512];
+    BUF_AUTO(text, WHY_MAX_BYTES);
+    unsigned status = 500;
 
-    if (r == 0) {
+    switch (r) {
+    case 0:
         httpd_reply_copy(reply, buf_str(body));
         reply->content_type = "application/json";
         return;
+    case -EINVAL:
+        status = 400;
+        break;
+    case -ENOENT:
+        status = 404;
+        break;
+    case -EFBIG:
+        why = "the answer is too large; set limit";
+        break;
+    default:
+        why = "out of memory";
+        break;
     }
-    if (r != -EINVAL && r != -ENOENT)
-        why = r == -EFBIG ? "the answer is too large; set limit" : "out of memory";
-    (void)snprintf(text, sizeof(text), "%s\n", why);
-    httpd_reply_text(reply, r == -EINVAL ? 400 : r == -ENOENT ? 404 : 500, str_of(text));
+    buf_puts(&text, why);
+    buf_puts(&text, "\n");
+    if (buf_failed(&text) < 0)
+        buf_clear(&text); /* the status says enough */
+    httpd_reply_text(reply, status, buf_str(&text));
 }
 
 /* ---- Lists. Their tokens: "v1 RANK NAME" in hexadecimal, so that no one builds on what is in them ---- */

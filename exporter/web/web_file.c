@@ -285,7 +285,7 @@ int web_file_tls(const struct web_file *f, struct httpd_tls **ret, struct proble
 
     if (!f->has_tls || httpd_tls_new(ret, &f->tls, &fault) == 0)
         return 0;
-    key = xasprintf("%s%s", httpd_tls_field_word(fault.field), fault.is_file ? "_file" : "");
+    key = httpd_tls_fault_key(&fault);
     at = node_get(map, key);
     problems_add(p, PROBLEM_ERROR, at ? at->line : 0, at ? at->column : 0, "tls_server_config.%s",
                  cstr(fault.text));

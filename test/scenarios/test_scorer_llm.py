@@ -213,7 +213,7 @@ def reveals(text):
         (fake.answer({"error": {"message": f"no {' '.join(RETURNED)}"}}, 400), 502, "HTTP 400"),
         (completion(f"I was told {' '.join(RETURNED)}"), 502, "no number"),
         (fake.hanging, 502, "within 1 s"),
-        (fake.cut_off("{"), 502, "no answer of http://127.0.0.1"),
+        (fake.cut_off("{"), 502, "no response from http://127.0.0.1"),
         (completion("0.5"), 200, ""),
     ],
     ids=["refused", "bad request", "no number", "too late", "cut off", "good"],
