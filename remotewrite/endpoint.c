@@ -9,6 +9,7 @@
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/http/http.h"
+#include "exporter/metric/batch.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
 #include "remotewrite/config.h"

@@ -5,6 +5,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/log.h"
 #include "exporter/base/strset.h"
+#include "exporter/metric/batch.h"
 #include "exporter/metric/series.h"
 #include "exporter/num/num.h"
 #include "remotewrite/active.h"

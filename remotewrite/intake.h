@@ -3,8 +3,8 @@
 #pragma once
 
 #include "exporter/base/clock.h"
+#include "exporter/metric/batch.h"
 #include "exporter/metric/metrics.h"
-#include "exporter/metric/series.h"
 #include "remotewrite/labels.h"
 #include "remotewrite/queue.h"
 

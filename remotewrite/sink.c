@@ -13,7 +13,6 @@
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
-#include "exporter/metric/series.h"
 #include "exporter/score/sink.h"
 #include "exporter/ui/out.h"
 #include "remotewrite/endpoint.h"

@@ -14,6 +14,8 @@
 #include "exporter/base/text.h"
 #include "exporter/base/utf8.h"
 #include "exporter/http/cause.h"
+#include "exporter/metric/batch.h"
+#include "exporter/metric/batch_builder.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/score/answer.h"
 #include "exporter/score/round_error.h"

@@ -2,6 +2,7 @@
 
 #include "controller/kube/json.h"
 #include "exporter/base/text.h"
+#include "exporter/metric/batch.h"
 #include "exporter/ui/out.h"
 
 #include <stdio.h>

@@ -6,6 +6,7 @@
 #include "exporter/base/hash.h"
 #include "exporter/base/strset.h"
 #include "exporter/base/text.h"
+#include "exporter/metric/batch.h"
 #include "exporter/num/num.h"
 #include "exporter/score/format.h"
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "exporter/base/buf.h"
+#include "exporter/metric/batch.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/summary.h"
 

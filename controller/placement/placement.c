@@ -11,8 +11,8 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
+#include "exporter/metric/batch.h"
 #include "exporter/metric/metrics.h"
-#include "exporter/metric/series.h"
 #include "exporter/score/summary.h"
 
 #include <stdio.h>

@@ -8,7 +8,6 @@
 #include "exporter/base/doc.h"
 #include "exporter/base/invariant.h"
 #include "exporter/metric/metrics.h"
-#include "exporter/metric/series.h"
 #include "exporter/otlp/series.h"
 #include "exporter/score/secret_files.h"
 #include "exporter/score/source.h"

@@ -12,6 +12,7 @@
 #include "exporter/base/text.h"
 #include "exporter/http/cause.h"
 #include "exporter/http/http.h"
+#include "exporter/metric/batch.h"
 #include "exporter/metric/history.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/answer_job.h"

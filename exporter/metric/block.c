@@ -6,7 +6,9 @@
 #include "exporter/base/alloc.h"
 #include "exporter/base/invariant.h"
 #include "exporter/base/lock.h"
+#include "exporter/metric/batch.h"
 #include "exporter/metric/deflate.h"
+#include "exporter/metric/series.h"
 #include "exporter/num/num.h"
 
 #include <errno.h>

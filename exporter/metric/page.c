@@ -13,6 +13,7 @@
 #include "exporter/metric/negotiate.h"
 #include "exporter/metric/page_row.h"
 #include "exporter/metric/scrape.h"
+#include "exporter/metric/series.h"
 #include "exporter/num/num.h"
 
 #include <errno.h>

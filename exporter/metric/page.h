@@ -5,8 +5,8 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/http/httpd.h"
+#include "exporter/metric/batch.h"
 #include "exporter/metric/metrics.h"
-#include "exporter/metric/series.h"
 
 struct page;
 

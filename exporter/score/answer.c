@@ -9,6 +9,7 @@
 #include "exporter/base/hash.h"
 #include "exporter/base/json.h"
 #include "exporter/base/utf8.h"
+#include "exporter/metric/batch_builder.h"
 #include "exporter/metric/series.h"
 #include "exporter/num/num.h"
 

@@ -2,7 +2,7 @@
  * the builder: the loop, or the worker for a large response. */
 #pragma once
 
-#include "exporter/metric/series.h"
+#include "exporter/metric/batch_builder.h"
 #include "exporter/score/round_error.h"
 
 /* What is wrong with the first result that was dropped. */

@@ -8,6 +8,8 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/invariant.h"
 #include "exporter/base/text.h"
+#include "exporter/metric/batch.h"
+#include "exporter/metric/batch_builder.h"
 
 enum answer_job_state {
     ANSWER_JOB_IDLE,

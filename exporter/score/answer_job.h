@@ -6,7 +6,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
-#include "exporter/metric/series.h"
+#include "exporter/metric/batch.h"
 #include "exporter/score/answer.h"
 #include "exporter/score/round_error.h"
 

@@ -7,6 +7,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/text.h"
+#include "exporter/metric/batch.h"
 #include "exporter/score/credentials.h"
 
 #include <stdio.h>

@@ -4,7 +4,6 @@
 #include "exporter/base/clock.h"
 #include "exporter/http/cause.h"
 #include "exporter/http/http.h"
-#include "exporter/metric/series.h"
 #include "exporter/score/answer.h"
 #include "exporter/score/answer_job.h"
 #include "exporter/score/round_error.h"

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "exporter/base/clock.h"
-#include "exporter/metric/series.h"
+#include "exporter/metric/batch.h"
 #include "exporter/score/round_error.h"
 #include "exporter/score/summary.h"
 

@@ -10,6 +10,7 @@
 #include "exporter/http/http.h"
 #include "exporter/metric/history.h"
 #include "exporter/metric/metrics.h"
+#include "exporter/metric/series.h"
 #include "exporter/num/num.h"
 #include "exporter/web/access.h"
 

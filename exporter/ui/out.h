@@ -2,7 +2,7 @@
 #pragma once
 
 #include "exporter/base/buf.h"
-#include "exporter/metric/series.h"
+#include "exporter/metric/batch.h"
 
 struct access;
 struct history;

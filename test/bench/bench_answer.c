@@ -1,6 +1,8 @@
 /* From a scoring answer to a sealed batch: the first round, which makes the set of series, and those after
  * it. */
 #include "exporter/base/clock.h"
+#include "exporter/metric/batch.h"
+#include "exporter/metric/batch_builder.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/answer.h"
 #include "exporter/score/round_error.h"

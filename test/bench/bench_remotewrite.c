@@ -2,7 +2,7 @@
  * costs: protobuf-c packing and snappy, each round anew. Then what a receiver's other forms cost, and
  * bytes a sample of each. Last, a round from the batch to the disk, when none, some or all series are new. */
 #include "exporter/base/clock.h"
-#include "exporter/metric/series.h"
+#include "exporter/metric/batch_builder.h"
 #include "exporter/score/answer.h"
 #include "exporter/score/round_error.h"
 #include "remote_v1.pb-c.h"

@@ -1,9 +1,10 @@
 /* The exposition text of a batch, and its compression; then both, and reading the answer before them, from
  * a thousand series to a million. */
 #include "exporter/base/clock.h"
+#include "exporter/metric/batch.h"
+#include "exporter/metric/batch_builder.h"
 #include "exporter/metric/block.h"
 #include "exporter/metric/deflate.h"
-#include "exporter/metric/series.h"
 #include "exporter/score/answer.h"
 #include "exporter/score/round_error.h"
 #include "test/bench/gen.h"

@@ -1,6 +1,8 @@
 /* A scoring API's answer: whatever it holds, the batch is one that can be exposed. */
 #include "exporter/base/clock.h"
 #include "exporter/base/utf8.h"
+#include "exporter/metric/batch.h"
+#include "exporter/metric/batch_builder.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/answer.h"
 #include "exporter/score/round_error.h"

@@ -1,5 +1,7 @@
 /* Label values, cut at NUL: a set of series returns the same bytes. */
 #include "exporter/base/clock.h"
+#include "exporter/metric/batch.h"
+#include "exporter/metric/batch_builder.h"
 #include "exporter/metric/series.h"
 
 #include <assert.h>

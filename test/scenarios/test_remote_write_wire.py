@@ -65,7 +65,7 @@ def test_metadata_tells_type_and_help_again_and_again(tmp_path, form):
             remote.wait_for("metadata", lambda: len(receiver.metadata()) >= 2)
             receiver.wait(2)
     found = {m for m in receiver.metadata() if m.family == "dynamic_score"}
-    assert found == {remote_wire.Metadata(remote_wire.GAUGE, "dynamic_score", "Score that a scoring API gave.", "")}
+    assert found == {remote_wire.Metadata(remote_wire.GAUGE, "dynamic_score", "Score returned by the scoring API.", "")}
 
 
 def test_metadata_that_is_refused_costs_no_sample(tmp_path):

@@ -1,6 +1,7 @@
 /* Owns the ledger of samples and a TSDB that compares with it what arrives. The ledger is filled where the
  * sender thread has taken a batch: from then on, what is on disk must arrive, whatever happens. */
 #include "exporter/base/def.h"
+#include "exporter/metric/batch.h"
 #include "exporter/metric/series.h"
 #include "remotewrite/body.h"
 #include "remotewrite/format.h"

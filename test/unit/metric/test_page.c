@@ -1,6 +1,8 @@
 /* The page is served to hand-made requests; no HTTP server takes part. */
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
+#include "exporter/metric/batch.h"
+#include "exporter/metric/batch_builder.h"
 #include "exporter/metric/block.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/page.h"
@@ -115,7 +117,7 @@ static void cut_process(struct buf *b)
     b->p[b->n] = '\0';
 }
 
-#define HEAD "# TYPE dynamic_score gauge\n# HELP dynamic_score Score that a scoring API gave.\n"
+#define HEAD "# TYPE dynamic_score gauge\n# HELP dynamic_score Score returned by the scoring API.\n"
 #define LINE(score, pod, value)                                                                     \
     "dynamic_score{ds_app=\"\",ds_cluster=\"c1\",ds_container=\"\",ds_device=\"\",ds_meta=\"\",ds_" \
     "namespace=\"\","                                                                               \

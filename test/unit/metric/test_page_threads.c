@@ -1,6 +1,8 @@
 /* Scrapers on threads of their own while the loop's thread publishes: each sees a whole page, of one
  * moment. */
 #include "exporter/base/clock.h"
+#include "exporter/metric/batch.h"
+#include "exporter/metric/batch_builder.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/page.h"
 #include "exporter/metric/series.h"

@@ -1,5 +1,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
+#include "exporter/metric/batch.h"
+#include "exporter/metric/batch_builder.h"
 #include "exporter/metric/series.h"
 
 #include <errno.h>

@@ -1,5 +1,7 @@
 /* Thousands of rounds against a model that keeps a plain list; many series; every allocation failing. */
 #include "exporter/base/clock.h"
+#include "exporter/metric/batch.h"
+#include "exporter/metric/batch_builder.h"
 #include "exporter/metric/series.h"
 
 #include <errno.h>

@@ -1,6 +1,8 @@
 #include "controller/placement/items.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
+#include "exporter/metric/batch.h"
+#include "exporter/metric/batch_builder.h"
 
 #include "test/unit/placement/placement_world.h"
 

@@ -4,6 +4,8 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/doc.h"
+#include "exporter/metric/batch.h"
+#include "exporter/metric/batch_builder.h"
 #include "exporter/metric/series.h"
 #include "remote_v1.pb-c.h"
 #include "remotewrite/body.h"

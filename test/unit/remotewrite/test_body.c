@@ -1,4 +1,5 @@
 #include "exporter/base/buf.h"
+#include "exporter/metric/batch.h"
 #include "exporter/metric/metrics.h"
 #include "remote_v2.pb-c.h"
 #include "test/unit/remotewrite/rw.h"

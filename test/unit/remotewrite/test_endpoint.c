@@ -1,6 +1,7 @@
 /* A whole endpoint with its thread, against a server on a socket. */
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
+#include "exporter/metric/batch.h"
 #include "exporter/metric/metrics.h"
 #include "remotewrite/endpoint.h"
 #include "test/fakes/fake_server.h"

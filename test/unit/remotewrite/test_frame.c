@@ -3,6 +3,8 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/random.h"
+#include "exporter/metric/batch.h"
+#include "exporter/metric/batch_builder.h"
 #include "exporter/num/num.h"
 #include "remotewrite/body.h"
 #include "test/unit/remotewrite/rw.h"

@@ -1,6 +1,8 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/file.h"
 #include "exporter/base/log.h"
+#include "exporter/metric/batch.h"
+#include "exporter/metric/batch_builder.h"
 #include "exporter/metric/metrics.h"
 #include "remotewrite/format.h"
 #include "remotewrite/intake.h"

@@ -1,4 +1,5 @@
 #include "exporter/base/buf.h"
+#include "exporter/metric/batch.h"
 #include "remotewrite/labels.h"
 #include "test/unit/remotewrite/rw.h"
 

@@ -4,6 +4,7 @@
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/http/cause.h"
+#include "exporter/metric/batch.h"
 #include "remotewrite/format.h"
 #include "remotewrite/intake.h"
 #include "remotewrite/queue.h"

@@ -5,6 +5,7 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
+#include "exporter/metric/batch.h"
 #include "exporter/metric/metrics.h"
 #include "remotewrite/sink.h"
 #include "test/fakes/fake_server.h"

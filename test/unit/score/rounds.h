@@ -5,6 +5,7 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
 #include "exporter/http/http.h"
+#include "exporter/metric/batch.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/answer_job.h"
 #include "exporter/score/credentials.h"

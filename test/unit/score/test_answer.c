@@ -1,6 +1,8 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/utf8.h"
+#include "exporter/metric/batch.h"
+#include "exporter/metric/batch_builder.h"
 #include "exporter/metric/series.h"
 #include "exporter/num/num.h"
 #include "exporter/score/answer.h"

@@ -2,6 +2,8 @@
  * into a new builder, which has to read them all: both must make the same batch. */
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
+#include "exporter/metric/batch.h"
+#include "exporter/metric/batch_builder.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/answer.h"
 #include "exporter/score/round_error.h"

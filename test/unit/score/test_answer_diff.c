@@ -3,6 +3,8 @@
  * comparison: it refuses ill-formed UTF-8, lone surrogates, NUL in names and numbers past a double, and does
  * not keep a number's text. */
 #include "exporter/base/clock.h"
+#include "exporter/metric/batch.h"
+#include "exporter/metric/batch_builder.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/answer.h"
 #include "exporter/score/round_error.h"

@@ -2,6 +2,7 @@
  * threads of their own. */
 #include "exporter/base/loop.h"
 #include "exporter/http/cause.h"
+#include "exporter/metric/batch.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/round.h"
 #include "exporter/score/round_error.h"

@@ -1,6 +1,7 @@
 /* Large responses, which a worker reads beside the loop. The servers, from fake_new(), have threads of their
  * own. */
 #include "exporter/base/loop.h"
+#include "exporter/metric/batch.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/answer_job.h"
 #include "exporter/score/round.h"
