@@ -3,7 +3,7 @@
 #include "controller/role.h"
 #include "exporter/base/log.h"
 #include "exporter/ui/site.h"
-#include "exporter/web/access.h"
+#include "exporter/web/bearer.h"
 
 struct optimizer_flags {
     const char *kubeconfig, *health_address, *token_file;

@@ -13,7 +13,7 @@
 #include "exporter/models/model.h"
 #include "exporter/ui/out.h"
 #include "exporter/ui/site.h"
-#include "exporter/web/access.h"
+#include "exporter/web/bearer.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -38,17 +38,3 @@ MUST_USE int access_reload(struct access *a, struct buf *ret_why);
 const struct access_status *access_status(const struct access *a);
 /* Lets nobody else in, stops the server as httpd_stop() does, and frees all. Takes NULL, returns NULL. */
 struct access *access_stop(struct access *a, int grace_ms);
-
-/* ---- A guard of the program's own: one bearer token, from a file or a variable ---- */
-
-/* Embedded in its owner; must not move. */
-struct bearer {
-    const char *file, *token; /* not owned; one of them, or NULL both: every request is allowed */
-    bool (*is_open)(const struct httpd_request *rq); /* whether a request needs no token. Server's thread */
-    struct httpd_guard guard;
-    _Atomic int64_t log_at_ms; /* the next time that a problem is logged; monotonic */
-};
-
-/* The guard, NULL without a token. The file is read for each request: a new token takes effect at once. */
-const struct httpd_guard *bearer_init(struct bearer *b, const char *file, const char *token,
-                                      bool (*is_open)(const struct httpd_request *rq));
