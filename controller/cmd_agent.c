@@ -15,6 +15,7 @@
 #include "exporter/otlp/receiver.h"
 #include "exporter/otlp/series.h"
 #include "exporter/score/round_error.h"
+#include "exporter/ui/list.h"
 #include "exporter/ui/site.h"
 #include "remotewrite/config.h"
 #include "remotewrite/sink.h"

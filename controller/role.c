@@ -5,7 +5,7 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/escape.h"
 #include "exporter/base/log.h"
-#include "exporter/ui/out.h"
+#include "exporter/ui/grid.h"
 
 #include <errno.h>
 #include <signal.h>

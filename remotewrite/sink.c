@@ -14,7 +14,7 @@
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/score/sink.h"
-#include "exporter/ui/out.h"
+#include "exporter/ui/member.h"
 #include "remotewrite/endpoint.h"
 #include "remotewrite/queue.h"
 #include "remotewrite/sender.h"

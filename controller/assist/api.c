@@ -9,7 +9,7 @@
 #include "exporter/base/json.h"
 #include "exporter/base/log.h"
 #include "exporter/base/utf8.h"
-#include "exporter/ui/out.h"
+#include "exporter/ui/member.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -13,7 +13,7 @@
 #include "exporter/base/secret.h"
 #include "exporter/http/httpd.h"
 #include "exporter/metric/metrics.h"
-#include "exporter/ui/out.h"
+#include "exporter/ui/member.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

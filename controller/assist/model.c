@@ -7,7 +7,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/strset.h"
 #include "exporter/base/text.h"
-#include "exporter/ui/out.h"
+#include "exporter/ui/member.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -19,7 +19,8 @@
 #include "exporter/metric/metrics.h"
 #include "exporter/score/answer.h"
 #include "exporter/score/round_error.h"
-#include "exporter/ui/out.h"
+#include "exporter/ui/member.h"
+#include "exporter/ui/ranking.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -3,7 +3,10 @@
 #include "controller/kube/json.h"
 #include "exporter/base/text.h"
 #include "exporter/metric/batch.h"
-#include "exporter/ui/out.h"
+#include "exporter/ui/grid.h"
+#include "exporter/ui/member.h"
+#include "exporter/ui/ranking.h"
+#include "exporter/ui/words.h"
 
 #include <stdio.h>
 

@@ -11,7 +11,9 @@
 #include "exporter/score/round_error.h"
 #include "exporter/score/scorer_state.h"
 #include "exporter/score/summary.h"
-#include "exporter/ui/out.h"
+#include "exporter/ui/list.h"
+#include "exporter/ui/member.h"
+#include "exporter/ui/ranking.h"
 
 enum { BEST_AND_WORST = 5 };
 

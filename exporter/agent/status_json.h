@@ -2,6 +2,7 @@
 #pragma once
 
 #include "exporter/agent/agent.h"
+#include "exporter/ui/list.h"
 #include "exporter/ui/site.h"
 
 /* The JSON of /api/v1/status, with the scorers that the query asks for. -EFBIG. */

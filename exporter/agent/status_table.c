@@ -10,7 +10,9 @@
 #include "exporter/score/round_error.h"
 #include "exporter/score/scorer_state.h"
 #include "exporter/score/summary.h"
-#include "exporter/ui/out.h"
+#include "exporter/ui/grid.h"
+#include "exporter/ui/ranking.h"
+#include "exporter/ui/words.h"
 
 #include <math.h>
 #include <stdarg.h>

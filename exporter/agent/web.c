@@ -5,6 +5,7 @@
 #include "exporter/agent/status_json.h"
 #include "exporter/base/buf.h"
 #include "exporter/http/httpd.h"
+#include "exporter/ui/list.h"
 
 #include <errno.h>
 

@@ -10,7 +10,7 @@
 #include "exporter/base/escape.h"
 #include "exporter/base/utf8.h"
 #include "exporter/models/model.h"
-#include "exporter/ui/out.h"
+#include "exporter/ui/member.h"
 
 #include <float.h>
 #include <math.h>

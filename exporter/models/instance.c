@@ -8,7 +8,7 @@
 #include "exporter/base/doc.h"
 #include "exporter/http/http.h"
 #include "exporter/num/num.h"
-#include "exporter/ui/out.h"
+#include "exporter/ui/member.h"
 
 #include <errno.h>
 #include <math.h>

@@ -16,7 +16,7 @@
 #include "exporter/http/rule.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/models/model.h"
-#include "exporter/ui/out.h"
+#include "exporter/ui/member.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <errno.h>

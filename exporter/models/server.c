@@ -11,7 +11,7 @@
 #include "exporter/http/httpd.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/models/model.h"
-#include "exporter/ui/out.h"
+#include "exporter/ui/member.h"
 #include "exporter/ui/site.h"
 #include "exporter/web/bearer.h"
 

@@ -30,7 +30,8 @@
 #include "exporter/http/http.h"
 #include "exporter/http/httpd.h"
 #include "exporter/metric/metrics.h"
-#include "exporter/ui/out.h"
+#include "exporter/ui/list.h"
+#include "exporter/ui/member.h"
 
 #include <errno.h>
 #include <stdio.h>

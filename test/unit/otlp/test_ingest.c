@@ -4,7 +4,7 @@
 #include "exporter/otlp/decode.h"
 #include "exporter/otlp/receiver.h"
 #include "exporter/otlp/series.h"
-#include "exporter/ui/out.h"
+#include "exporter/ui/member.h"
 
 #include <errno.h>
 #include <math.h>

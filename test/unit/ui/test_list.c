@@ -1,5 +1,6 @@
 #include "exporter/base/buf.h"
-#include "exporter/ui/site.h"
+#include "exporter/http/httpd.h"
+#include "exporter/ui/list.h"
 
 #include <errno.h>
 #include <setjmp.h>
