@@ -167,7 +167,7 @@ static void table_losses(struct buf *o, const struct agent_outcome *x)
         {x->items.merged, "merged into the item of another result"},
         {x->items.clamped, "clamped to -100..100"},
         {x->stats.cut, "with a label that was cut to 256 bytes"},
-        {x->stats.mended, "with a label that was not UTF-8"},
+        {x->stats.repaired, "with a label that was not UTF-8"},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(losses); i++)

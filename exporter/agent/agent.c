@@ -59,14 +59,14 @@ static size_t series_left(void *arg, const struct scorer *s)
 /* Renders the program's own metrics into the page now. */
 static void agent_render_own(struct agent *a)
 {
-    uint64_t held, limit;
+    uint64_t used, limit;
     int r;
 
     loop_timer_clear(a->state.loop, &a->own_timer);
     if (a->state.hooks.render)
         a->state.hooks.render(a->state.hooks.arg);
-    http_budget(a->state.http, &held, &limit);
-    metric_set(a->state.metrics, METRIC_BODY_MEMORY, LV_NONE, (double)held);
+    http_budget(a->state.http, &used, &limit);
+    metric_set(a->state.metrics, METRIC_BODY_MEMORY, LV_NONE, (double)used);
     metric_set(a->state.metrics, METRIC_BODY_MEMORY_LIMIT, LV_NONE, (double)limit);
     if (a->state.config)
         metric_set(a->state.metrics, METRIC_LEADER, LV(a->state.config->cluster_name), a->state.leading);
@@ -106,6 +106,15 @@ static void apply_flags(struct config *c, const struct agent_options *o)
         c->log_format = *o->log_format;
 }
 
+static const char *what_changed(const struct summary *was, const struct summary *want)
+{
+    if (want->suspended_since)
+        return "scorer suspended, as the hub finds its scoring API unhealthy";
+    if (was->suspended_since)
+        return "scorer resumed";
+    return "scorer changed";
+}
+
 static struct scorer *start_or_keep(struct agent *a, const struct summary *want)
 {
     struct scorer *running = NULL;
@@ -116,10 +125,7 @@ static struct scorer *start_or_keep(struct agent *a, const struct summary *want)
     if (!running)
         return scorer_new(&a->scorer_env, want);
     if (!summary_same(&running->summary, want)) {
-        log_info(want->suspended_since ? "scorer suspended, as the hub finds its scoring API unhealthy"
-                 : running->summary.suspended_since ? "scorer resumed"
-                                                    : "scorer changed",
-                 L_STR("score_name", want->score_name));
+        log_info(what_changed(&running->summary, want), L_STR("score_name", want->score_name));
         scorer_change(running, want);
     }
     return running;
@@ -293,24 +299,24 @@ int agent_reload(struct agent *a, struct buf *ret_why)
 static int agent_apply_lists(struct agent *a, struct problems *p, const char *configmap, struct str summaries,
                              struct str suspended)
 {
-    CLEANUP(cleanup_config_free) struct config *of_text = NULL, *of_suspended = NULL, *c = NULL;
-    CLEANUP(problems_done) struct problems of_file = {0};
+    CLEANUP(cleanup_config_free) struct config *listed = NULL, *listed_suspended = NULL, *c = NULL;
+    CLEANUP(problems_done) struct problems base_problems = {0};
     int r;
 
-    problems_init(&of_file, a->options->config_file ? a->options->config_file : "flags");
+    problems_init(&base_problems, a->options->config_file ? a->options->config_file : "flags");
     if (str_eq(str_trim(summaries), STR("null"))) /* as Go writes an empty list */
         summaries = STR("[]");
-    r = config_parse(&of_text, summaries, a->options->section, p)
-            ?: config_parse(&of_suspended, suspended.n ? suspended : STR("[]"), a->options->section, p);
+    r = config_parse(&listed, summaries, a->options->section, p)
+            ?: config_parse(&listed_suspended, suspended.n ? suspended : STR("[]"), a->options->section, p);
     if (r == 0) { /* what the file and the flags say besides the summaries */
-        r = load_options(a, &c, &of_file);
-        problems_log(&of_file);
+        r = load_options(a, &c, &base_problems);
+        problems_log(&base_problems);
         if (r < 0)
-            problems_add(p, PROBLEM_ERROR, 0, 0, "%s is invalid, see the log", of_file.file);
+            problems_add(p, PROBLEM_ERROR, 0, 0, "%s is invalid, see the log", base_problems.file);
     }
     if (r == 0) {
-        summaries_append(&of_text->summaries, &of_suspended->summaries);
-        swap_summaries(c, of_text);
+        summaries_append(&listed->summaries, &listed_suspended->summaries);
+        swap_summaries(c, listed);
         a->state.configmap = configmap;
         a->has_text = true;
     }

@@ -135,6 +135,18 @@ int config_parse(struct config **ret, struct str text, const struct config_secti
     return 0;
 }
 
+static const char *config_read_error(int r)
+{
+    switch (r) {
+    case -EFBIG:
+        return "larger than 16 MiB";
+    case -ETIMEDOUT:
+        return "the pipe was not written and closed within 10 s";
+    default:
+        return strerror(-r);
+    }
+}
+
 int config_read(const char *path, struct buf *into, bool *ret_pipe, struct problems *p)
 {
     struct stat st;
@@ -147,9 +159,6 @@ int config_read(const char *path, struct buf *into, bool *ret_pipe, struct probl
     r = file_read_within(path, into, PIPE_WAIT_MS);
     if (r == 0 || r == -ENOMEM)
         return r;
-    problems_add(p, PROBLEM_ERROR, 0, 0, "cannot be read: %s",
-                 r == -EFBIG       ? "larger than 16 MiB"
-                 : r == -ETIMEDOUT ? "the pipe was not written and closed within 10 s"
-                                   : strerror(-r));
+    problems_add(p, PROBLEM_ERROR, 0, 0, "cannot be read: %s", config_read_error(r));
     return -EINVAL;
 }

@@ -226,7 +226,7 @@ static void count_result(const struct scorer *s, const struct round_result *r)
     if (ok)
         metric_add(m, METRIC_MERGED, LV("series", name), (double)r->batch->merged_by_cut);
     metric_add(m, METRIC_LABELS_CHANGED, LV("cut", name), (double)r->answer.cut);
-    metric_add(m, METRIC_LABELS_CHANGED, LV("ill_formed", name), (double)r->answer.mended);
+    metric_add(m, METRIC_LABELS_CHANGED, LV("ill_formed", name), (double)r->answer.repaired);
     if (was->failures)
         metric_set(m, METRIC_FAILURES,
                    LV(round_error_word(was->last.error), name, round_stage_word(was->last.stage)), 0);

@@ -50,8 +50,10 @@ int file_read_within(const char *path, struct buf *into, int64_t ms)
         /* One byte more than the file's size, so that the end is seen without growing the buffer. */
         size_t want = st.st_size > 0 && into->n == mark.n ? (size_t)st.st_size + 1 : 4096;
 
-        got = ms && !S_ISREG(st.st_mode) && !wait_for_bytes(fd, deadline) ? -ETIMEDOUT
-                                                                          : read_some(fd, want, into);
+        if (ms && !S_ISREG(st.st_mode) && !wait_for_bytes(fd, deadline))
+            got = -ETIMEDOUT;
+        else
+            got = read_some(fd, want, into);
     } while (got > 0 || got == -EINTR || (got == -EAGAIN && ms));
     if (got < 0)
         buf_rollback(into, mark);

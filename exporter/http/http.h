@@ -41,7 +41,7 @@ struct http_share {
     struct http *http; /* NULL before the first call */
     TAILQ_ENTRY(http_share) entry;
     struct http_call *call; /* in progress */
-    size_t held, want;      /* bytes: granted, and asked for in vain */
+    size_t granted, wanted; /* bytes; wanted: what is not to be had yet */
     bool evicted;           /* the call is about to fail */
 };
 

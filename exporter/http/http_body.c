@@ -210,5 +210,7 @@ size_t http_on_body(char *p, size_t size, size_t n, void *arg)
         call_spend(c, piece.n);
         ok = body_put(c, piece) == 0;
     }
-    return ok ? piece.n : c->paused ? CURL_WRITEFUNC_PAUSE : 0;
+    if (ok)
+        return piece.n;
+    return c->paused ? CURL_WRITEFUNC_PAUSE : 0;
 }

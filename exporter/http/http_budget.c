@@ -32,13 +32,13 @@ static uint64_t counted(uint64_t bytes)
 static bool share_grant(struct http_share *s, size_t bytes)
 {
     struct http *h = s->http;
-    uint64_t more = counted(s->held + bytes) - counted(s->held);
+    uint64_t more = counted(s->granted + bytes) - counted(s->granted);
 
     if (more > h->budget_max || h->budget_used > h->budget_max - more)
         return false;
     h->budget_used += more;
-    s->held += bytes;
-    s->want = 0;
+    s->granted += bytes;
+    s->wanted = 0;
     return true;
 }
 
@@ -50,18 +50,18 @@ static struct http_share *budget_victim(const struct http *h, const struct http_
     bool all_wait = true;
 
     TAILQ_FOREACH (s, &h->shares, entry) {
-        bool holds = counted(s->held) > 0;
+        bool holds = counted(s->granted) > 0;
 
         if (s->evicted)
             return NULL; /* there will be room */
         holders += holds || s == asking;
         /* One that was woken asks first. */
-        all_wait &= !holds || (s->want && !s->call->soon.place && !s->call->wait.is_waiting);
-        if (holds && s->call && (!largest || s->held >= largest->held))
+        all_wait &= !holds || (s->wanted && !s->call->soon.place && !s->call->wait.is_waiting);
+        if (holds && s->call && (!largest || s->granted >= largest->granted))
             largest = s;
     }
     part = h->budget_max / (holders ? holders : 1);
-    if (largest && counted(largest->held) > part && counted(asking->held + asking->want) <= part)
+    if (largest && counted(largest->granted) > part && counted(asking->granted + asking->wanted) <= part)
         return largest;
     return all_wait ? largest : NULL;
 }
@@ -84,7 +84,7 @@ void http_share_done(struct http_share *s)
 {
     struct http *h = s->http;
     const struct http_share *other;
-    uint64_t freed = counted(s->held);
+    uint64_t freed = counted(s->granted);
 
     if (!h)
         return;
@@ -92,7 +92,7 @@ void http_share_done(struct http_share *s)
     h->budget_used -= freed;
     *s = (struct http_share){0};
     TAILQ_FOREACH (other, &h->shares, entry) /* there may be room: those that wait ask again */
-        if (freed && other->want)
+        if (freed && other->wanted)
             http_call_soon(other->call);
 }
 
@@ -106,13 +106,13 @@ int http_share_charge(struct http_call *c, size_t need)
     if (need <= c->charged || (need > c->answer.body.max && !c->rq.cut_answer)) /* the latter fails anyway */
         return 0;
     want -= c->charged;
-    if (counted(s->held + want) > c->http->budget_max)
+    if (counted(s->granted + want) > c->http->budget_max)
         return -EDQUOT;
     if (share_grant(s, want)) {
         c->charged += want;
         return 0;
     }
-    s->want = want;
+    s->wanted = want;
     victim = budget_victim(c->http, s);
     if (victim) {
         victim->evicted = true;

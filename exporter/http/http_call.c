@@ -48,7 +48,7 @@ static void call_leave(struct http_call *c)
     if (c->gate)
         c->gate->leave(c);
     s->call = NULL;
-    s->want = 0;
+    s->wanted = 0;
     s->evicted = false;
     if (s == &c->own_share)
         http_share_done(s);

@@ -145,11 +145,14 @@ static bool token_answer_parse(struct str body, struct str *token, struct str *k
     jr_object(&j);
     while (jr_member(&j, &key)) {
         enum jr_type type = jr_peek(&j);
-        struct str *into = jr_key_is(key, "access_token") ? token
-                           : jr_key_is(key, "token_type") ? kind
-                           : jr_key_is(key, "expires_in") ? expires
-                                                          : NULL;
+        struct str *into = NULL;
 
+        if (jr_key_is(key, "access_token"))
+            into = token;
+        else if (jr_key_is(key, "token_type"))
+            into = kind;
+        else if (jr_key_is(key, "expires_in"))
+            into = expires;
         if (into && type == JR_STRING)
             jr_string(&j, into);
         else if (into == expires && type == JR_NUMBER)

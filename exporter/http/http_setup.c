@@ -53,7 +53,7 @@ static void set_tls(struct http_call *c)
     if (!own_ca && ca_file && ca_dir && access(ca_file, F_OK) < 0)
         ca_file = NULL;
     if (own_ca || ca_file || ca_dir)
-        SET(CURLOPT_CAINFO, tls->ca.n ? NULL : tls->ca_file ? tls->ca_file : ca_file);
+        SET(CURLOPT_CAINFO, tls->ca.n ? NULL : tls->ca_file ?: ca_file);
     /* curl shares the certificates of one file among connections, but not those of a folder: 840 kB each. */
     SET(CURLOPT_CAPATH, own_ca ? NULL : ca_dir);
     if (tls->ca.n)

@@ -59,7 +59,9 @@ static int listener_start(struct listener *l)
                                  MHD_OPTION_NOTIFY_CONNECTION, httpd_on_connection, l,                //
                                  tls, no_certificate, MHD_OPTION_END);
     (void)pthread_sigmask(SIG_SETMASK, &was, NULL);
-    return l->daemon ? 0 : errno ? -errno : -ENOMEM;
+    if (l->daemon)
+        return 0;
+    return errno ? -errno : -ENOMEM;
 }
 
 int httpd_new(struct httpd **ret, struct loop *loop, const struct httpd_options *o, char **ret_why)

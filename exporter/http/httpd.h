@@ -51,7 +51,7 @@ struct httpd_reply {
     void (*release)(void *arg);
     void *arg;
     struct iovec own_part; /* of httpd_reply_take() */
-    /* Of a body that replies share, see httpd_options.held; 0: the body is this reply's own. */
+    /* Of a body that replies share, see httpd_options.old_bytes; 0: the body is this reply's own. */
     uint64_t version;
 };
 
@@ -121,8 +121,8 @@ struct httpd_options {
     void (*error_body)(const struct httpd_request *rq, struct httpd_reply *reply, struct str text);
     /* The bytes that replies with earlier versions of a shared body keep allocated, the current version,
      * and its bytes. Any thread. May be NULL. */
-    uint64_t (*held)(void *arg, uint64_t *ret_version, uint64_t *ret_bytes);
-    void *served_arg; /* for served, cut and held */
+    uint64_t (*old_bytes)(void *arg, uint64_t *ret_version, uint64_t *ret_bytes);
+    void *served_arg; /* for served, cut and old_bytes */
 };
 
 /* Whether the syntax is that of a listen address; the host is not resolved. */

@@ -174,8 +174,8 @@ unsigned httpd_conns_sweep(struct httpd *h)
     struct conn *c;
     unsigned cut;
 
-    if (h->options.held)
-        held = h->options.held(h->options.served_arg, &version, &page);
+    if (h->options.old_bytes)
+        held = h->options.old_bytes(h->options.served_arg, &version, &page);
     limit = page > limit ? page : limit;
     lock_take(&h->lock);
     TAILQ_FOREACH (c, &h->conns, entry) {

@@ -18,11 +18,15 @@ enum { ORIGIN_MAX = 4096 };
 
 DEFINE_CLEANUP(char, curl_free)
 
+/* 0 if the URL does not begin with it. */
+static size_t scheme_length(struct str url, struct str scheme)
+{
+    return url.n >= scheme.n && strncasecmp(url.p, scheme.p, scheme.n) == 0 ? scheme.n : 0;
+}
+
 bool http_is_url(struct str url)
 {
-    size_t n = url.n >= 7 && strncasecmp(url.p, "http://", 7) == 0    ? 7
-               : url.n >= 8 && strncasecmp(url.p, "https://", 8) == 0 ? 8
-                                                                      : 0;
+    size_t n = scheme_length(url, STR("http://")) ?: scheme_length(url, STR("https://"));
 
     return n && n < url.n && url.p[n] != '/';
 }
@@ -188,13 +192,17 @@ static bool has_prefix(const uint8_t address[16], const char *network, unsigned 
            (rest == 0 || (address[whole] ^ bytes[whole]) >> (8 - rest) == 0);
 }
 
+/* Where an IPv6 address of NAT64 or 6to4 has an IPv4 address; 0: nowhere. */
+static size_t embedded_ipv4_at(const void *address)
+{
+    if (has_prefix(address, "64:ff9b::", 96))
+        return 12;
+    return has_prefix(address, "2002::", 16) ? 2 : 0;
+}
+
 bool address_is_public(int family, const void *address)
 {
-    /* Of NAT64 and 6to4, the IPv4 address within counts. */
-    size_t at = family != AF_INET6                     ? 0
-                : has_prefix(address, "64:ff9b::", 96) ? 12
-                : has_prefix(address, "2002::", 16)    ? 2
-                                                       : 0;
+    size_t at = family == AF_INET6 ? embedded_ipv4_at(address) : 0; /* it is the one that counts */
     uint8_t bytes[16] = {[10] = 0xff, 0xff};
 
     if (family == AF_INET || at)

@@ -249,7 +249,7 @@ int page_print(struct page *p, struct buf *into)
 
 /* ---- What the HTTP server tells the page. Its threads ---- */
 
-uint64_t page_held(void *page, uint64_t *ret_version, uint64_t *ret_bytes)
+uint64_t page_old_bytes(void *page, uint64_t *ret_version, uint64_t *ret_bytes)
 {
     struct page *p = page;
     uint64_t allocated, needed;

@@ -30,10 +30,10 @@ size_t page_memory(const struct page *p);
 
 /* GET /metrics (an httpd_fn, direct). */
 void page_serve(void *page, const struct httpd_request *rq, struct httpd_reply *reply);
-/* For httpd_options.served, .cut and .held. */
+/* For httpd_options.served, .cut and .old_bytes. */
 void page_count_request(void *page, const char *route, unsigned status, uint64_t bytes);
 void page_count_cut(void *page, unsigned n);
-uint64_t page_held(void *page, uint64_t *ret_version, uint64_t *ret_bytes);
+uint64_t page_old_bytes(void *page, uint64_t *ret_version, uint64_t *ret_bytes);
 
 /* Appends the whole page as plain text, for the terminal. -EFBIG. */
 MUST_USE int page_print(struct page *p, struct buf *into);

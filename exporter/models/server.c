@@ -171,7 +171,9 @@ static int call_read_body(struct model_call *c, struct str *ret)
                        c->body.max >> 20);
     else if (r < 0)
         (void)snprintf(c->scoring.why, WHY_BYTES, "the body %s", why ? why : "is damaged");
-    return r == -EFBIG ? -E2BIG : r == -EBADMSG ? -EINVAL : r;
+    if (r == -EFBIG)
+        return -E2BIG;
+    return r == -EBADMSG ? -EINVAL : r;
 }
 
 /* Ends reading and writing; the first error counts. Of a valid request keeps the first series and results for

@@ -482,11 +482,18 @@ static void put_part(struct buf *to, size_t mark, struct str part, struct str dr
     put_str(to, part);
 }
 
+static struct str name_suffix(struct str unit, enum otlp_type type)
+{
+    if (type == OTLP_COUNTER)
+        return STR("total");
+    if (type == OTLP_GAUGE && str_eq(unit, STR("1")))
+        return STR("ratio");
+    return STR("");
+}
+
 void put_metric_name(struct buf *into, struct str name, struct str unit, enum otlp_type type)
 {
-    struct str suffix = type == OTLP_COUNTER                           ? STR("total")
-                        : type == OTLP_GAUGE && str_eq(unit, STR("1")) ? STR("ratio")
-                                                                       : STR("");
+    struct str suffix = name_suffix(unit, type);
     struct str token, rest = name, main_unit = str_take(&unit, '/');
     BUF_AUTO(main, SIZE_MAX);
     BUF_AUTO(per, SIZE_MAX);

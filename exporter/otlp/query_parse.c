@@ -421,20 +421,29 @@ static unsigned precedence_of(const struct parser *p)
 {
     char c = p->kind == TOKEN_OPERATOR ? p->token.p[0] : '\0';
 
-    return is_one_of(c, "+-")    ? PRECEDENCE_SUM
-           : is_one_of(c, "*/%") ? PRECEDENCE_PRODUCT
-           : c == '^'            ? PRECEDENCE_POWER
-                                 : 0;
+    if (is_one_of(c, "+-"))
+        return PRECEDENCE_SUM;
+    if (is_one_of(c, "*/%"))
+        return PRECEDENCE_PRODUCT;
+    return c == '^' ? PRECEDENCE_POWER : 0;
 }
 
 double query_compute(char op, double a, double b)
 {
-    return op == '+'   ? a + b
-           : op == '-' ? a - b
-           : op == '*' ? a * b
-           : op == '/' ? a / b
-           : op == '%' ? fmod(a, b)
-                       : pow(a, b);
+    switch (op) {
+    case '+':
+        return a + b;
+    case '-':
+        return a - b;
+    case '*':
+        return a * b;
+    case '/':
+        return a / b;
+    case '%':
+        return fmod(a, b);
+    default:
+        return pow(a, b);
+    }
 }
 
 static struct expr *new_number(struct parser *p, double number)

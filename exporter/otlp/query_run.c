@@ -425,9 +425,12 @@ static int eval_operation(struct eval *e, const struct expr *x, struct vector *t
         for (size_t p = 0; p < e->n; p++) {
             double v = row->values[p], w = other.rows[k].values[p];
 
-            row->values[p] = value_is_absent(v) || value_is_absent(w) ? value_absent()
-                             : number_left                            ? query_compute(x->op, w, v)
-                                                                      : query_compute(x->op, v, w);
+            if (value_is_absent(v) || value_is_absent(w))
+                row->values[p] = value_absent();
+            else if (number_left)
+                row->values[p] = query_compute(x->op, w, v);
+            else
+                row->values[p] = query_compute(x->op, v, w);
         }
         to->rows[n++] = *row;
     }

@@ -53,7 +53,7 @@ struct otlp {
     mono_ms refilled_at;
     mono_ms warn_at; /* of requests in vain; not before */
     atomic_uint_fast64_t points[OTLP_RESULTS];
-    atomic_uint_fast64_t in_vain;
+    atomic_uint_fast64_t without_points;
     atomic_int_fast64_t last_ms;
 };
 
@@ -69,7 +69,7 @@ struct otlp_reading {
 };
 
 /* Whether the request holds nothing, and its JSON has members that are not those of OTLP. */
-static bool reading_is_in_vain(const struct otlp_reading *x, const struct ingest_outcome *o)
+static bool reading_has_no_points(const struct otlp_reading *x, const struct ingest_outcome *o)
 {
     for (unsigned i = 0; i < OTLP_RESULTS; i++)
         if (o->results[i])
@@ -170,7 +170,7 @@ static void put_remark(struct buf *to, const struct otlp_reading *x, const struc
         put_reasons(to, o);
         buf_puts(to, "; the first one is of the metric ");
         buf_puts(to, o->first);
-    } else if (reading_is_in_vain(x, o)) {
+    } else if (reading_has_no_points(x, o)) {
         buf_puts(to, "no data points found: ");
         buf_puts(to, x->skipped);
     }
@@ -260,7 +260,10 @@ static unsigned read_coding(struct otlp_reading *x, struct str coding, struct bu
         return refuse(x, 415, "unsupported Content-Encoding; supported: gzip, deflate");
     inflated->max = size_min(DECODED_MAX_BYTES, reading_max_cost(x));
     r = inflate_body(x->body, inflated, &why);
-    reading_charge(x, r == -EFBIG ? inflated->max : r < 0 ? inflated->cap : inflated->n);
+    if (r == -EFBIG)
+        reading_charge(x, inflated->max);
+    else
+        reading_charge(x, r < 0 ? inflated->cap : inflated->n);
     x->body = buf_str(inflated);
     if (r == -EFBIG && inflated->max < DECODED_MAX_BYTES)
         return refuse_cost(x);
@@ -292,12 +295,12 @@ static unsigned read_body(struct otlp_reading *x, struct buf *converted)
 }
 
 /* Says once a minute that requests hold nothing that is read. */
-static void count_in_vain(const struct otlp_reading *x)
+static void count_without_points(const struct otlp_reading *x)
 {
     struct otlp *o = x->otlp;
     mono_ms now = clock_system.mono(&clock_system);
 
-    atomic_fetch_add(&o->in_vain, 1);
+    atomic_fetch_add(&o->without_points, 1);
     if (mono_before(now, o->warn_at))
         return;
     o->warn_at = mono_add(now, WARN_MS);
@@ -316,8 +319,8 @@ static unsigned read_points(struct otlp_reading *x, struct ingest_outcome *ret)
     for (unsigned i = 0; i < OTLP_RESULTS; i++)
         atomic_fetch_add(&o->points[i], ret->results[i]);
     atomic_store(&o->last_ms, clock_system.wall(&clock_system).ms);
-    if (reading_is_in_vain(x, ret))
-        count_in_vain(x);
+    if (reading_has_no_points(x, ret))
+        count_without_points(x);
     return ret->is_cut ? refuse_cost(x) : 200;
 }
 
@@ -399,8 +402,9 @@ struct otlp *otlp_stop(struct otlp *x, int grace_ms)
 
 void otlp_status(struct otlp *x, struct otlp_status *ret)
 {
-    *ret = (struct otlp_status){
-        .listen = x->o.listen, .last_ms = atomic_load(&x->last_ms), .in_vain = atomic_load(&x->in_vain)};
+    *ret = (struct otlp_status){.listen = x->o.listen,
+                                .last_ms = atomic_load(&x->last_ms),
+                                .without_points = atomic_load(&x->without_points)};
     store_stats(x->o.store, &ret->store);
     for (unsigned i = 0; i < OTLP_RESULTS; i++)
         ret->points[i] = atomic_load(&x->points[i]);
@@ -419,7 +423,7 @@ void otlp_render(struct otlp *x)
             metric_set(m, METRIC_OTLP_REJECTED, LV(otlp_result_word(i)), (double)s.points[i]);
     }
     metric_set(m, METRIC_OTLP_POINTS, LV_NONE, all);
-    metric_set(m, METRIC_OTLP_IN_VAIN, LV_NONE, (double)s.in_vain);
+    metric_set(m, METRIC_OTLP_IN_VAIN, LV_NONE, (double)s.without_points);
     metric_set(m, METRIC_OTLP_SERIES, LV_NONE, (double)s.store.series);
     metric_set(m, METRIC_OTLP_SERIES_LIMIT, LV_NONE, (double)s.store.max_series);
     metric_set(m, METRIC_OTLP_MEMORY, LV_NONE, (double)s.store.bytes);

@@ -58,7 +58,7 @@ struct otlp *otlp_stop(struct otlp *x, int grace_ms);
 struct otlp_status {
     const char *listen;
     uint64_t points[OTLP_RESULTS]; /* by result; STORE_OK: stored */
-    uint64_t in_vain;              /* requests without a point, in JSON with members that are not OTLP's */
+    uint64_t without_points;       /* requests without a point, in JSON with members that are not OTLP's */
     int64_t last_ms;               /* Unix time of the last request; 0: none */
     struct store_stats store;
 };

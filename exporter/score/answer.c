@@ -110,7 +110,7 @@ static void set_escaped_label(struct answer_reader *r, enum ds_label label, stru
     replace_nul(&r->escape, jr_unescape(raw, to));
     value = buf_str(&r->escape);
     if (memmem(value.p, value.n, REPLACEMENT.p, REPLACEMENT.n))
-        r->stats->mended++;
+        r->stats->repaired++;
     cut_label(r, label, &value);
     to = r->room + (size_t)label * r->label_max;
     if (value.n)
@@ -179,7 +179,7 @@ static void read_labels(struct answer_reader *r)
 static void answer_read_metric(struct answer_reader *r)
 {
     enum jr_type type = jr_peek(&r->j);
-    size_t counted = r->stats->cut + r->stats->mended, n = 0;
+    size_t counted = r->stats->cut + r->stats->repaired, n = 0;
     struct str rest = {r->j.p, (size_t)(r->j.end - r->j.p)};
 
     answer_forget_labels(r);
@@ -194,7 +194,7 @@ static void answer_read_metric(struct answer_reader *r)
         r->j.p += n; /* these bytes are known to be valid */
     } else {
         read_labels(r);
-        if (r->stats->cut + r->stats->mended == counted)
+        if (r->stats->cut + r->stats->repaired == counted)
             r->labels.spelling = (struct str){rest.p, (size_t)(r->j.p - rest.p)};
     }
 }

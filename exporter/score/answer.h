@@ -14,10 +14,10 @@ enum answer_fault {
 };
 
 struct answer_stats {
-    size_t results; /* in the response */
-    size_t invalid; /* dropped results, without a valid score or metric */
-    size_t cut;     /* label values cut to the limit */
-    size_t mended;  /* label values with ill-formed UTF-8 replaced */
+    size_t results;  /* in the response */
+    size_t invalid;  /* dropped results, without a valid score or metric */
+    size_t cut;      /* label values cut to the limit */
+    size_t repaired; /* label values with ill-formed UTF-8 replaced */
     enum answer_fault first_fault;
     char first_invalid[200]; /* the same for a person: "results[3].score: expected a number, got null" */
 };

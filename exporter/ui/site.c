@@ -152,7 +152,7 @@ static int site_listen_all(struct site *s, char **ret_why)
                                 .n_routes = s->n_routes - first,
                                 .served = page_count_request,
                                 .cut = page_count_cut,
-                                .held = page_held,
+                                .old_bytes = page_old_bytes,
                                 .served_arg = s->page};
     int r = 0;
 

@@ -32,8 +32,8 @@ static int setup(void **state)
 {
     struct env *e = calloc(1, sizeof(*e));
 
-    e->h.options =
-        (struct httpd_options){.max_connections = MAX, .idle_seconds = 120, .held = held, .served_arg = e};
+    e->h.options = (struct httpd_options){
+        .max_connections = MAX, .idle_seconds = 120, .old_bytes = held, .served_arg = e};
     lock_init(&e->h.lock);
     httpd_conns_init(&e->h);
     for (size_t i = 0; i < PEERS; i++)

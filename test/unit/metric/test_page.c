@@ -139,21 +139,21 @@ static void counts_what_earlier_versions_hold(void **state)
     uint64_t version, later, bytes, held;
 
     publish(p, "cpu", 1000, 1);
-    assert_int_equal(page_held(p, &version, &bytes), 0);
+    assert_int_equal(page_old_bytes(p, &version, &bytes), 0);
     assert_int_equal(bytes, page_memory(p));
     plain = serve(p, "", "");
     gzip = serve(p, "", "gzip");
     assert_int_equal(plain.version, version);
-    assert_int_equal(page_held(p, &version, &bytes), 0); /* what is shown costs nothing */
+    assert_int_equal(page_old_bytes(p, &version, &bytes), 0); /* what is shown costs nothing */
     publish(p, "cpu", 1000, 2);
-    held = page_held(p, &later, &bytes);
+    held = page_old_bytes(p, &later, &bytes);
     assert_true(later > version && held >= plain.parts[1].iov_len + gzip.parts[1].iov_len);
     release(&plain);
-    assert_int_equal(page_held(p, &later, &bytes), held);
+    assert_int_equal(page_old_bytes(p, &later, &bytes), held);
     release(&gzip);
-    assert_int_equal(page_held(p, &later, &bytes), 0);
+    assert_int_equal(page_old_bytes(p, &later, &bytes), 0);
     withdraw(p, "cpu");
-    assert_int_equal(page_held(p, &later, &bytes), 0);
+    assert_int_equal(page_old_bytes(p, &later, &bytes), 0);
 }
 
 static void blocks_come_and_go_in_order_of_name(void **state)

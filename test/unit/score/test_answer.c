@@ -277,7 +277,7 @@ static void repairs_label_text(void **state)
 {
     static const struct {
         const char *body, *want;
-        size_t mended;
+        size_t repaired;
     } cases[] = {
         {METRIC("\"node\":\"sm\xc3\xb8r\""), "node:sm\xc3\xb8r=1", 0},
         {METRIC("\"node\":\"\\u20ac\\ud83d\\ude00\""), "node:\xe2\x82\xac\xf0\x9f\x98\x80=1", 0},
@@ -309,7 +309,7 @@ static void repairs_label_text(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         assert_gives(cases[i].body, cases[i].want);
-        assert_int_equal(stats.mended, cases[i].mended);
+        assert_int_equal(stats.repaired, cases[i].repaired);
         assert_int_equal(stats.cut, 0);
     }
 }
