@@ -4,7 +4,9 @@
 #include "exporter/base/arena.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/log.h"
+#include "exporter/models/instance.h"
 #include "exporter/models/model.h"
+#include "exporter/models/server.h"
 #include "exporter/ui/site.h"
 
 #include <errno.h>

@@ -4,12 +4,16 @@
  * The fit: a QR decomposition of the centered rows, and back substitution. If R is nearly singular, its
  * singular value decomposition by Jacobi rotations instead, which costs five times as much. Normal equations
  * would lose half of the digits of smooth series. */
+#include "exporter/models/forecast.h"
+
 #include "exporter/base/alloc.h"
 #include "exporter/base/base64.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/escape.h"
 #include "exporter/base/utf8.h"
 #include "exporter/models/model.h"
+#include "exporter/models/setting.h"
+#include "exporter/models/wire.h"
 #include "exporter/ui/member.h"
 
 #include <float.h>

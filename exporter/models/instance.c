@@ -1,8 +1,11 @@
 /* Settings first: which there are, what their values may be, and where these come from. */
+#include "exporter/models/instance.h"
+
 #include "exporter/base/alloc.h"
 #include "exporter/base/arena.h"
 #include "exporter/base/file.h"
 #include "exporter/models/model.h"
+#include "exporter/models/setting.h"
 
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"

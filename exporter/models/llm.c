@@ -2,6 +2,8 @@
  * each series, several at a time, until all are answered or the deadline has come. A series without an answer
  * is left out; the call fails if that leaves none, so that an agent keeps the scores that it has. Everything
  * runs on the loop. */
+#include "exporter/models/llm.h"
+
 #include "exporter/base/alloc.h"
 #include "exporter/base/backoff.h"
 #include "exporter/base/buf.h"
@@ -16,6 +18,8 @@
 #include "exporter/http/rule.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/models/model.h"
+#include "exporter/models/setting.h"
+#include "exporter/models/wire.h"
 #include "exporter/ui/member.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8

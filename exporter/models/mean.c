@@ -1,5 +1,6 @@
 /* The mean of the values: the sample of the documents. */
 #include "exporter/models/model.h"
+#include "exporter/models/wire.h"
 
 #include <float.h>
 #include <math.h>

@@ -2,6 +2,8 @@
  * on a worker, so that /healthz and the page answer meanwhile; a model that must wait answers with
  * scoring_done(). */
 
+#include "exporter/models/server.h"
+
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
@@ -10,7 +12,9 @@
 #include "exporter/base/loop.h"
 #include "exporter/http/httpd.h"
 #include "exporter/metric/metrics.h"
+#include "exporter/models/instance.h"
 #include "exporter/models/model.h"
+#include "exporter/models/wire.h"
 #include "exporter/ui/member.h"
 #include "exporter/ui/site.h"
 #include "exporter/web/bearer.h"

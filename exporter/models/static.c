@@ -4,6 +4,8 @@
 #include "exporter/base/doc.h"
 #include "exporter/base/escape.h"
 #include "exporter/models/model.h"
+#include "exporter/models/setting.h"
+#include "exporter/models/wire.h"
 #include "exporter/num/num.h"
 
 #include <errno.h>

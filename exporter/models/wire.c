@@ -3,11 +3,12 @@
  *
  *     {"data":[{"metric":{...},"values":[[1718600060,"0.25"],...]},...]}
  *     {"results":[{"metric":{...},"score":1.5},...]} */
+#include "exporter/models/wire.h"
+
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/escape.h"
 #include "exporter/base/json.h"
-#include "exporter/models/model.h"
 #include "exporter/num/num.h"
 
 #include <errno.h>

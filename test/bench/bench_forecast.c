@@ -5,7 +5,9 @@
  *     bench_forecast FILE     writes the request to a file, for other programs */
 #include "exporter/base/buf.h"
 #include "exporter/base/json.h"
+#include "exporter/models/instance.h"
 #include "exporter/models/model.h"
+#include "exporter/models/wire.h"
 #include "exporter/num/num.h"
 #include "test/bench/gen.h"
 #include "test/bench/measure.h"

@@ -2,6 +2,7 @@
  * is valid, and no score is NaN. */
 #include "exporter/base/buf.h"
 #include "exporter/base/json.h"
+#include "exporter/models/instance.h"
 #include "exporter/models/model.h"
 #include "test/unit/models/model_world.h"
 

@@ -4,6 +4,7 @@
 #include "exporter/base/json.h"
 #include "exporter/base/str.h"
 #include "exporter/models/model.h"
+#include "exporter/models/wire.h"
 
 #include <assert.h>
 #include <stdint.h>

@@ -3,6 +3,7 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/models/model.h"
+#include "exporter/models/wire.h"
 
 /* Scores `in` into `out` at one of the model's endpoints; what else comes of it is in *s. */
 static inline int model_call_endpoint(const struct model *m, const void *state, size_t endpoint,

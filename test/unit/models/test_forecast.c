@@ -2,6 +2,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/def.h"
 #include "exporter/base/json.h"
+#include "exporter/models/instance.h"
 #include "exporter/models/model.h"
 #include "test/unit/models/model_world.h"
 

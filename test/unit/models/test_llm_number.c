@@ -1,5 +1,5 @@
 #include "exporter/base/def.h"
-#include "exporter/models/model.h"
+#include "exporter/models/llm.h"
 
 #include <errno.h>
 #include <math.h>

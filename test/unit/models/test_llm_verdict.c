@@ -1,7 +1,7 @@
 /* What an answer of a language model's server means for the question, and for the others. */
 #include "exporter/base/def.h"
 #include "exporter/http/cause.h"
-#include "exporter/models/model.h"
+#include "exporter/models/llm.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

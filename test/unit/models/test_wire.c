@@ -1,5 +1,5 @@
 #include "exporter/base/buf.h"
-#include "exporter/models/model.h"
+#include "exporter/models/wire.h"
 
 #include <errno.h>
 #include <math.h>
