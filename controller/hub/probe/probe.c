@@ -21,7 +21,6 @@
 #include "exporter/http/rule.h"
 #include "exporter/metric/history.h"
 #include "exporter/score/credentials.h"
-#include "exporter/ui/out.h"
 
 #include <errno.h>
 #include <stdarg.h>
