@@ -1,6 +1,6 @@
 /* `dynamic-scoring agent`: the exporter. */
 #include "controller/agent_kube.h"
-#include "controller/kube/kube.h"
+#include "controller/kube/guard.h"
 #include "controller/role.h"
 #include "exporter/agent/agent.h"
 #include "exporter/agent/status_json.h"

@@ -1,7 +1,7 @@
 /* `dynamic-scoring controller`: the hub's part. */
 #include "controller/hub/hub.h"
 #include "controller/hub/pages/web.h"
-#include "controller/kube/kube.h"
+#include "controller/kube/lease.h"
 #include "controller/role.h"
 #include "exporter/base/log.h"
 

@@ -1,5 +1,7 @@
 #include "controller/role.h"
 
+#include "controller/kube/client.h"
+#include "controller/kube/guard.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"

@@ -1,7 +1,8 @@
 /* What the roles of the program share, from their flags to the exit status. */
 #pragma once
 
-#include "controller/kube/kube.h"
+#include "controller/kube/client.h"
+#include "controller/kube/guard.h"
 #include "exporter/base/loop.h"
 #include "exporter/http/http.h"
 #include "exporter/metric/metrics.h"

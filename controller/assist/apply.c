@@ -1,8 +1,12 @@
 #include "controller/assist/assist.h"
 
 #include "controller/assist/api_error.h"
+#include "controller/kube/answer.h"
+#include "controller/kube/client.h"
 #include "controller/kube/json.h"
-#include "controller/kube/kube.h"
+#include "controller/kube/request.h"
+#include "controller/kube/resource.h"
+#include "controller/kube/verdict.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"

@@ -1,7 +1,9 @@
 /* GET /addonplacementscores, /scorers, and /scorers/explain: why a scorer has no score on a cluster. */
 #include "controller/assist/assist.h"
 #include "controller/hub/rules/rules.h"
+#include "controller/kube/condition.h"
 #include "controller/kube/json.h"
+#include "controller/kube/time.h"
 #include "controller/placement/items.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/map.h"

@@ -2,7 +2,13 @@
 
 #include "controller/assist/api_error.h"
 #include "controller/hub/rules/rules.h"
+#include "controller/kube/answer.h"
+#include "controller/kube/client.h"
 #include "controller/kube/json.h"
+#include "controller/kube/request.h"
+#include "controller/kube/resource.h"
+#include "controller/kube/time.h"
+#include "controller/kube/verdict.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/escape.h"

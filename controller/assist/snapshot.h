@@ -2,7 +2,9 @@
 #pragma once
 
 #include "controller/assist/api.h"
-#include "controller/kube/kube.h"
+#include "controller/kube/client.h"
+#include "controller/kube/resource.h"
+#include "controller/kube/verdict.h"
 #include "exporter/base/clock.h"
 
 #define GENERATED_LABEL "dynamic-scoring-framework-mcp/generated" /* of the objects that plans become */

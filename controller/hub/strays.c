@@ -3,7 +3,11 @@
 #include "controller/hub/strays.h"
 
 #include "controller/hub/observed/object.h"
+#include "controller/kube/events.h"
 #include "controller/kube/json.h"
+#include "controller/kube/queue.h"
+#include "controller/kube/resource.h"
+#include "controller/kube/watch.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/log.h"
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "controller/hub/observed/options.h"
-#include "controller/kube/kube.h"
+#include "controller/kube/events.h"
 
 struct strays;
 

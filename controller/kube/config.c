@@ -1,5 +1,7 @@
-/* Messages never quote values: any of them may be a secret. */
-#include "controller/kube/kube.h"
+/* Reads a kubeconfig, or a pod's service account, with all files that it names. Owns nothing: who holds a
+ * config has one of its references. On the loop, called by the client each minute; blocks on local files.
+ * Messages never quote values: any of them may be a secret. */
+#include "controller/kube/config.h"
 
 #include "exporter/base/alloc.h"
 #include "exporter/base/base64.h"

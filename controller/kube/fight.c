@@ -2,6 +2,7 @@
 #include "controller/kube/fight.h"
 
 #include "controller/kube/json.h"
+#include "controller/kube/time.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/text.h"
 

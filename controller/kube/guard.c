@@ -3,13 +3,23 @@
  *
  * Answers are cached under keyed digests, in two groups that share no limits: those of tokens that were
  * allowed the last time, and the others, so that many bad tokens neither displace nor delay the good ones. */
-#include "controller/kube/kube.h"
+#include "controller/kube/guard.h"
 
+#include "controller/kube/answer.h"
+#include "controller/kube/client.h"
+#include "controller/kube/json.h"
+#include "controller/kube/reach.h"
+#include "controller/kube/request.h"
+#include "controller/kube/resource.h"
+#include "controller/kube/verdict.h"
 #include "exporter/base/alloc.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
 #include "exporter/base/escape.h"
 #include "exporter/base/invariant.h"
 #include "exporter/base/lock.h"
 #include "exporter/base/log.h"
+#include "exporter/base/loop.h"
 #include "exporter/base/map.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"

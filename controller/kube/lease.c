@@ -1,9 +1,19 @@
-/* Owns its one call under way. Each step ends by setting the timer for the next; see client-go's
- * leaderelection. */
-#include "controller/kube/kube.h"
+/* Owns its one call under way, the Lease as last seen, and two timers: for the next step, and for the end of
+ * leading or of a release. On the loop. Each step ends by setting the timer for the next; see client-go's
+ * leaderelection. This process never says that it leads past what it has renewed. */
+#include "controller/kube/lease.h"
 
+#include "controller/kube/answer.h"
+#include "controller/kube/client.h"
+#include "controller/kube/json.h"
+#include "controller/kube/request.h"
+#include "controller/kube/resource.h"
+#include "controller/kube/time.h"
+#include "controller/kube/verdict.h"
 #include "exporter/base/alloc.h"
+#include "exporter/base/clock.h"
 #include "exporter/base/log.h"
+#include "exporter/base/loop.h"
 #include "exporter/base/random.h"
 #include "exporter/base/text.h"
 

@@ -1,6 +1,11 @@
-/* How far the API server's clock is from ours, by the Date of its answers. Pure: the client owns the
- * offset. */
-#include "controller/kube/kube.h"
+/* Reads the Date of answers. Owns nothing: each client has a clock of its API server, which is noted with
+ * each answer and read by whoever writes times there. */
+#include "controller/kube/server_clock.h"
+
+#include "controller/kube/client.h"
+#include "controller/kube/time.h"
+#include "exporter/base/log.h"
+#include "exporter/base/loop.h"
 
 #include <stdio.h>
 
@@ -33,6 +38,11 @@ static unix_ms date_parse(struct str date)
     return kube_time_parse(text);
 }
 
+static bool server_clock_is_skewed(const struct server_clock *c)
+{
+    return c->offset_ms > KUBE_CLOCK_SKEWED_MS || c->offset_ms < -KUBE_CLOCK_SKEWED_MS;
+}
+
 int64_t kube_clock_offset_by(int64_t offset_ms, struct str date, unix_ms sent, unix_ms received)
 {
     int64_t at = date_parse(date).ms;
@@ -45,4 +55,35 @@ int64_t kube_clock_offset_by(int64_t offset_ms, struct str date, unix_ms sent, u
         return offset_ms;
     middle = least + (most - least) / 2;
     return middle > -KUBE_CLOCK_STEP_MS && middle < KUBE_CLOCK_STEP_MS ? 0 : middle;
+}
+
+void server_clock_note(struct server_clock *c, struct str date, unix_ms sent, unix_ms received,
+                       const char *label)
+{
+    int64_t was = c->offset_ms;
+
+    c->offset_ms = kube_clock_offset_by(was, date, sent, received);
+    if (c->offset_ms == was)
+        return;
+    if (server_clock_is_skewed(c))
+        log_warn("this clock is not that of the API server, whose time is used there", L_STR("kube", label),
+                 L_INT("offset_ms", c->offset_ms));
+    else
+        log_info("offset to the clock of the API server", L_STR("kube", label),
+                 L_INT("offset_ms", c->offset_ms));
+}
+
+unix_ms kube_wall(const struct kube *k)
+{
+    return (unix_ms){loop_wall(kube_loop(k)).ms + kube_clock_offset_ms(k)};
+}
+
+int64_t kube_clock_offset_ms(const struct kube *k)
+{
+    return kube_server_clock_of(k)->offset_ms;
+}
+
+bool kube_clock_is_skewed(const struct kube *k)
+{
+    return server_clock_is_skewed(kube_server_clock_of(k));
 }

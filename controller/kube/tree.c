@@ -2,6 +2,7 @@
  * all. */
 #include "controller/kube/tree.h"
 
+#include "controller/kube/cut.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/escape.h"

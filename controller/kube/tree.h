@@ -1,5 +1,5 @@
-/* Builds a jansson tree of a JSON document in steps, each of which costs about as much as it is told, so that
- * a peer's document of any size holds up no turn of the loop. Belongs to the loop's thread.
+/* Builds a jansson tree of a JSON document in steps, each of which costs about as much as it is told, so
+ * that a peer's document of any size holds up no turn of the loop. Belongs to the loop's thread.
  *
  * It accepts what kube_json_parse() accepts, other than a NUL after a number, and lone surrogates, which
  * become U+FFFD. One string is read in one step, and one tree is freed in one: hence the ceiling. */

@@ -1,10 +1,19 @@
-/* Owns its one call under way, a page of the list, a look at the store's version or the stream of events, and
- * its timer, which starts the next call. All on the loop.
+/* Owns its one call under way, a page of the list, a look at the store's version or the stream of events,
+ * and its timer, which starts the next call. All on the loop.
  *
- * A page and an event become trees in as many turns as they need, during which the call stays under way: who
- * cancels it is told nothing more of the page, which ends as one that never came. */
-#include "controller/kube/kube.h"
+ * A page and an event become trees in as many turns as they need, during which the call stays under way:
+ * who cancels it is told nothing more of the page, which ends as one that never came. */
+#include "controller/kube/watch.h"
+
+#include "controller/kube/answer.h"
+#include "controller/kube/client.h"
+#include "controller/kube/json.h"
+#include "controller/kube/reach.h"
+#include "controller/kube/request.h"
 #include "controller/kube/tree.h"
+#include "controller/kube/version.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/loop.h"
 
 #include "exporter/base/alloc.h"
 #include "exporter/base/escape.h"
@@ -71,18 +80,6 @@ struct kube_watch {
 
 /* ---- What is known, and which changes to report ---- */
 
-static bool version_is_number(const char *s)
-{
-    return *s && s[strspn(s, "0123456789")] == '\0';
-}
-
-bool kube_version_newer(const char *a, const char *b)
-{
-    if (!version_is_number(a) || !version_is_number(b))
-        return strcmp(a, b) != 0;
-    return strverscmp(a + strspn(a, "0"), b + strspn(b, "0")) > 0;
-}
-
 /* NULL for an object without a name or a version. */
 static char *object_key(const json_t *object)
 {
@@ -105,8 +102,8 @@ static void known_set(struct kube_watch *w, const char *key, const char *version
     map_set(&w->known, k->key, k);
 }
 
-/* Reports an object of a list if its version differs from the known one, or of an event if it is newer. False
- * for an object without a name or a version. */
+/* Reports an object of a list if its version differs from the known one, or of an event if it is newer.
+ * False for an object without a name or a version. */
 static bool watch_set(struct kube_watch *w, json_t *object, bool listed)
 {
     CLEANUP(cleanup_free) char *key = object_key(object);
@@ -263,8 +260,8 @@ static struct kube_request watch_request(struct kube_watch *w, const char *query
 
 /* ---- The list, page by page ----
  *
- * A page over its ceiling is requested again in smaller pages; when a continue token expires, the list begins
- * anew. Anything else is retried after a back-off. */
+ * A page over its ceiling is requested again in smaller pages; when a continue token expires, the list
+ * begins anew. Anything else is retried after a back-off. */
 
 static void watch_list_failed(struct kube_watch *w, const char *why, int64_t retry_after_ms)
 {
@@ -279,7 +276,7 @@ static void watch_on_page_item(void *arg, json_t *item);
 /* After a restore from a backup, versions begin again at an older one. */
 static bool watch_is_ahead_of(const struct kube_watch *w, const char *version)
 {
-    return version_is_number(w->version) && version_is_number(version) &&
+    return kube_version_is_number(w->version) && kube_version_is_number(version) &&
            kube_version_newer(w->version, version);
 }
 
@@ -407,8 +404,8 @@ static void watch_on_page(void *arg, struct kube_answer *a)
  *
  * A stream from a version that the store, restored from a backup, has not reached yet is opened, but hears
  * nothing, not even bookmarks, until the store has passed it; and what has changed until then, never. So
- * before a stream is resumed that has not ended by itself, the version of a list tells whether the store went
- * back. */
+ * before a stream is resumed that has not ended by itself, the version of a list tells whether the store
+ * went back. */
 
 static void watch_on_check(void *arg, struct kube_answer *a)
 {
@@ -425,7 +422,8 @@ static void watch_on_check(void *arg, struct kube_answer *a)
     w->next = WATCH_LIST;
     if (a->verdict == KUBE_OK && watch_is_ahead_of(w, version)) {
         kube_note_restore(w->kube, w);
-    } else if (a->verdict == KUBE_OK && version_is_number(version) && version_is_number(w->version)) {
+    } else if (a->verdict == KUBE_OK && kube_version_is_number(version) &&
+               kube_version_is_number(w->version)) {
         w->heard = loop_wall(kube_loop(w->kube));
         w->list_failures = 0;
         w->next = WATCH_STREAM;
@@ -443,8 +441,8 @@ static void watch_start_check(struct kube_watch *w)
 /* ---- The stream of events ----
  *
  * It ends cleanly every few minutes and resumes from the last version. One that ends in another way is
- * resumed after a check; one that has been silent for so long that it cannot be trusted, or whose version has
- * expired, leads to a new list. */
+ * resumed after a check; one that has been silent for so long that it cannot be trusted, or whose version
+ * has expired, leads to a new list. */
 
 enum {
     WATCH_MIN_S = 300,
@@ -634,13 +632,9 @@ bool kube_watch_is_first_list(const struct kube_watch *w)
     return w->is_first;
 }
 
-bool kube_watch_passed(const struct kube_watch *w, const struct kube_object *o)
+bool kube_watch_has_passed(const struct kube_watch *w, const char *version)
 {
-    const char *version = kube_object_version(o);
-
-    if (!*version) /* unknown, or of before the store went back */
-        return *o->version && !w->is_first;
-    return version_is_number(version) && version_is_number(w->version) &&
+    return kube_version_is_number(version) && kube_version_is_number(w->version) &&
            !kube_version_newer(version, w->version);
 }
 

@@ -3,8 +3,17 @@
  * written or deleted. */
 #include "controller/placement/placement.h"
 
+#include "controller/kube/answer.h"
+#include "controller/kube/client.h"
 #include "controller/kube/fight.h"
 #include "controller/kube/json.h"
+#include "controller/kube/queue.h"
+#include "controller/kube/request.h"
+#include "controller/kube/resource.h"
+#include "controller/kube/server_clock.h"
+#include "controller/kube/verdict.h"
+#include "controller/kube/watch.h"
+#include "controller/kube/writer.h"
 #include "controller/placement/items.h"
 #include "controller/placement/slot.h"
 #include "exporter/base/alloc.h"

@@ -13,7 +13,7 @@
  * Whoever later finds the other's name on an object lets go of it, until its scores have expired. */
 #pragma once
 
-#include "controller/kube/kube.h"
+#include "controller/kube/client.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/score/sink.h"
 #include "exporter/score/summary.h"

@@ -2,8 +2,11 @@
  * written. Sends nothing. On the loop. */
 #include "controller/placement/slot.h"
 
+#include "controller/kube/condition.h"
 #include "controller/kube/fight.h"
 #include "controller/kube/json.h"
+#include "controller/kube/server_clock.h"
+#include "controller/kube/time.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"

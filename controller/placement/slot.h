@@ -1,7 +1,7 @@
 /* One AddOnPlacementScore: its wanted state and the state last written. Private to placement. */
 #pragma once
 
-#include "controller/kube/kube.h"
+#include "controller/kube/writer.h"
 #include "controller/placement/items.h"
 #include "controller/placement/placement.h"
 #include "exporter/base/clock.h"

@@ -2,7 +2,18 @@
  * that is known. */
 #include "controller/policy/watcher.h"
 
+#include "controller/kube/answer.h"
+#include "controller/kube/client.h"
 #include "controller/kube/json.h"
+#include "controller/kube/queue.h"
+#include "controller/kube/reach.h"
+#include "controller/kube/request.h"
+#include "controller/kube/resource.h"
+#include "controller/kube/time.h"
+#include "controller/kube/verdict.h"
+#include "controller/kube/version.h"
+#include "controller/kube/watch.h"
+#include "controller/kube/writer.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/hash.h"

@@ -1,7 +1,7 @@
 /* Watches the Policies of a cluster and keeps its ClusterClaim. On the cluster itself, on the loop. */
 #pragma once
 
-#include "controller/kube/kube.h"
+#include "controller/kube/client.h"
 #include "exporter/base/buf.h"
 #include "exporter/metric/metrics.h"
 

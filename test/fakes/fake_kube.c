@@ -1,4 +1,5 @@
 #include "test/fakes/fake_kube.h"
+#include "controller/kube/client.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
 #include "exporter/http/http.h"

@@ -11,8 +11,10 @@
  * Responses are sent in the order they were pushed, then 500. All strings live until fake_kube_free(). */
 #pragma once
 
-#include "controller/kube/kube.h"
+#include "controller/kube/client.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/loop.h"
+#include "exporter/http/http.h"
 #include "test/fakes/fake_server.h"
 
 struct fake_clock {

@@ -1,7 +1,8 @@
 /* An API server's error, as an answer with each kind of HTTP status and as a watch's event: always one
  * line for a person. */
+#include "controller/kube/answer.h"
 #include "controller/kube/json.h"
-#include "controller/kube/kube.h"
+#include "controller/kube/verdict.h"
 #include "exporter/base/hash.h"
 #include "exporter/base/utf8.h"
 

@@ -1,5 +1,8 @@
 /* A kubeconfig's text: what is taken is complete, what is refused is explained in one line. */
-#include "controller/kube/kube.h"
+
+#include "controller/kube/config.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/str.h"
 
 #include <assert.h>
 #include <strings.h>

@@ -1,6 +1,7 @@
 /* Planted bugs in functions that are called across files. Others are in the models of disk, network, API
  * server and receiver: look for PLANT_. */
-#include "controller/kube/kube.h"
+#include "controller/kube/client.h"
+#include "controller/kube/lease.h"
 #include "controller/placement/slot.h"
 #include "exporter/base/backoff.h"
 #include "exporter/metric/page.h"

@@ -3,6 +3,7 @@
 
 #include "controller/hub/follows/sentences.h"
 #include "controller/hub/observed/object.h"
+#include "controller/kube/condition.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/text.h"
 

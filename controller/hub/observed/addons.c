@@ -11,7 +11,8 @@
 #include "controller/hub/observed/addons.h"
 
 #include "controller/hub/observed/change.h"
-#include "controller/kube/kube.h"
+#include "controller/kube/verdict.h"
+#include "controller/kube/watch.h"
 #include "exporter/base/alloc.h"
 
 enum { ADDON_GRACE_MS = 10 * 60 * 1000 };

@@ -4,6 +4,9 @@
 
 #include "controller/hub/observed/change.h"
 #include "controller/hub/observed/object.h"
+#include "controller/kube/condition.h"
+#include "controller/kube/watch.h"
+#include "controller/kube/writer.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/hash.h"
 #include "exporter/base/invariant.h"

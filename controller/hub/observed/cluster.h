@@ -4,7 +4,8 @@
 
 #include "controller/hub/rules/rules.h"
 #include "controller/kube/json.h"
-#include "controller/kube/kube.h"
+#include "controller/kube/watch.h"
+#include "controller/kube/writer.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/map.h"
 

@@ -15,6 +15,7 @@
 
 #include "controller/hub/observed/object.h"
 #include "controller/hub/rules/rules.h"
+#include "controller/kube/cut.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 

@@ -5,6 +5,7 @@
 #include "controller/hub/observed/cluster.h"
 #include "controller/hub/observed/scorer.h"
 #include "controller/hub/rules/rules.h"
+#include "controller/kube/cut.h"
 #include "controller/kube/json.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/map.h"

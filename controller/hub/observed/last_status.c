@@ -1,6 +1,8 @@
 /* Owns nothing: each status belongs to its scorer or config. Loop thread. */
 #include "controller/hub/observed/last_status.h"
 
+#include "controller/kube/writer.h"
+
 const struct kube_object *last_status_fought(const struct last_status *s)
 {
     if (s->status.fight.is_on)

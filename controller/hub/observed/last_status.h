@@ -3,7 +3,7 @@
 #pragma once
 
 #include "controller/kube/json.h"
-#include "controller/kube/kube.h"
+#include "controller/kube/writer.h"
 
 struct last_status {
     json_t *sent;   /* the last one that the API server has accepted */

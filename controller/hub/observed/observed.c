@@ -1,6 +1,9 @@
 /* What is asked of all that was observed together. Owns nothing itself. Loop thread. */
 #include "controller/hub/observed/observed.h"
 
+#include "controller/kube/resource.h"
+#include "controller/kube/verdict.h"
+#include "controller/kube/watch.h"
 #include "exporter/base/clock.h"
 
 WORD_TABLE(hub_kind_word, enum hub_kind, HUB_KINDS,

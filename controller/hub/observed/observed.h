@@ -7,7 +7,7 @@
 #include "controller/hub/observed/config.h"
 #include "controller/hub/observed/decisions.h"
 #include "controller/hub/observed/scorer.h"
-#include "controller/kube/kube.h"
+#include "controller/kube/resource.h"
 #include "exporter/base/clock.h"
 
 /* The kinds of objects that the hub watches. HUB_CLUSTERS to HUB_ADDONS are watched in all namespaces, the

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "controller/hub/probe/probe.h"
-#include "controller/kube/kube.h"
 #include "exporter/base/loop.h"
 #include "exporter/http/http.h"
 #include "exporter/metric/metrics.h"

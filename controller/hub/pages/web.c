@@ -20,6 +20,7 @@
 #include "controller/hub/probe/probe_status.h"
 #include "controller/hub/rules/rules.h"
 #include "controller/hub/written/statuses.h"
+#include "controller/kube/condition.h"
 #include "controller/kube/json.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"

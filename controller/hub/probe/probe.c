@@ -7,7 +7,13 @@
 #include "controller/hub/probe/probe.h"
 
 #include "controller/hub/probe/probe_reason.h"
+#include "controller/kube/answer.h"
+#include "controller/kube/client.h"
 #include "controller/kube/json.h"
+#include "controller/kube/reach.h"
+#include "controller/kube/request.h"
+#include "controller/kube/resource.h"
+#include "controller/kube/verdict.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/backoff.h"
 #include "exporter/base/base64.h"

@@ -18,7 +18,9 @@
 
 #include "controller/hub/probe/probe_status.h"
 #include "controller/hub/rules/rules.h"
-#include "controller/kube/kube.h"
+#include "controller/kube/client.h"
+#include "exporter/base/loop.h"
+#include "exporter/http/http.h"
 
 struct history;
 struct probe;

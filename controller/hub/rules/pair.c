@@ -2,6 +2,8 @@
  * statuses and pages. Pure: owns nothing; any thread. */
 #include "controller/hub/rules/rules.h"
 
+#include "controller/kube/time.h"
+
 enum {
     GRACE_MS = 30 * 1000, /* for clocks that differ, and for the way of the report that would say more */
     /* Of agents whose reports do not say when scores expire, and may be five minutes apart. */

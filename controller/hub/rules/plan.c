@@ -2,6 +2,7 @@
  * summaries, and its groups; written/desired.c owns the plan. Loop thread; reads no clock. */
 #include "controller/hub/rules/rules.h"
 
+#include "controller/kube/time.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/glob.h"
 #include "exporter/base/hash.h"

@@ -1,6 +1,7 @@
 /* Reads the report of an agent, which may say anything. Pure. */
 #include "controller/hub/rules/rules.h"
 
+#include "controller/kube/time.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/escape.h"
 #include "exporter/base/hash.h"

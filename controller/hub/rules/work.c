@@ -1,6 +1,8 @@
 /* The text of a ManifestWork, and what is read back from one that others may have changed. Pure. */
 #include "controller/hub/rules/rules.h"
 
+#include "controller/kube/condition.h"
+#include "controller/kube/cut.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/escape.h"
 #include "exporter/base/json.h"

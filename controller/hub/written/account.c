@@ -2,7 +2,10 @@
 #include "controller/hub/written/account.h"
 
 #include "controller/hub/observed/object.h"
+#include "controller/kube/events.h"
 #include "controller/kube/fight.h"
+#include "controller/kube/verdict.h"
+#include "controller/kube/writer.h"
 #include "exporter/metric/metrics.h"
 
 void account_write(const struct hub_options *o, enum kube_operation operation, const struct kube_answer *a)

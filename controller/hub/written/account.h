@@ -3,8 +3,11 @@
 #pragma once
 
 #include "controller/hub/observed/options.h"
+#include "controller/kube/answer.h"
+#include "controller/kube/events.h"
 #include "controller/kube/json.h"
-#include "controller/kube/kube.h"
+#include "controller/kube/resource.h"
+#include "controller/kube/writer.h"
 
 /* A call of a writer has ended. */
 void account_write(const struct hub_options *o, enum kube_operation operation, const struct kube_answer *a);

@@ -4,7 +4,7 @@
 
 #include "controller/hub/observed/cluster.h"
 #include "controller/hub/observed/scorer.h"
-#include "controller/kube/kube.h"
+#include "controller/kube/server_clock.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
 

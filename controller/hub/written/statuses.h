@@ -6,7 +6,8 @@
 #include "controller/hub/observed/observed.h"
 #include "controller/hub/observed/options.h"
 #include "controller/hub/written/census.h"
-#include "controller/kube/kube.h"
+#include "controller/kube/events.h"
+#include "controller/kube/writer.h"
 
 struct statuses {
     const struct hub_options *o;

@@ -3,6 +3,12 @@
  * add-on, and nothing that has changed since it was listed. */
 #include "controller/hub/written/sweep.h"
 
+#include "controller/kube/answer.h"
+#include "controller/kube/client.h"
+#include "controller/kube/queue.h"
+#include "controller/kube/request.h"
+#include "controller/kube/resource.h"
+#include "controller/kube/verdict.h"
 #include "controller/placement/slot.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/invariant.h"

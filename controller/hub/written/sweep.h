@@ -5,7 +5,7 @@
 #include "controller/hub/observed/cluster.h"
 #include "controller/hub/observed/options.h"
 #include "controller/kube/json.h"
-#include "controller/kube/kube.h"
+#include "controller/kube/queue.h"
 
 struct sweep {
     const struct hub_options *o;

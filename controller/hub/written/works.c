@@ -10,7 +10,13 @@
 #include "controller/hub/written/account.h"
 #include "controller/kube/fight.h"
 #include "controller/kube/json.h"
-#include "controller/kube/kube.h"
+#include "controller/kube/queue.h"
+#include "controller/kube/reach.h"
+#include "controller/kube/request.h"
+#include "controller/kube/resource.h"
+#include "controller/kube/verdict.h"
+#include "controller/kube/watch.h"
+#include "controller/kube/writer.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/invariant.h"
@@ -292,7 +298,7 @@ void works_review(struct works *w)
         c->leaving |= cluster_has_left(c, w->seen->watches[HUB_CLUSTERS]);
     /* If the watch lists anew after a work's creation and deletion, nobody tells of its end. */
     for (size_t at = 0; (c = map_next(clusters, &at));)
-        if (c->work.exists && !c->write.object.call && kube_watch_passed(watch, &c->write.object) &&
+        if (c->work.exists && !c->write.object.call && kube_object_is_reported(&c->write.object, watch) &&
             !kube_watch_has(watch, c->name, WORK_NAME)) {
             w->note(w->arg, work_gone(w, c));
             w->on_idle(w->arg, c);

@@ -6,7 +6,7 @@
 #include "controller/hub/observed/observed.h"
 #include "controller/hub/observed/options.h"
 #include "controller/hub/written/desired.h"
-#include "controller/kube/kube.h"
+#include "controller/kube/events.h"
 
 struct works {
     const struct hub_options *o;

@@ -5,7 +5,7 @@
 #include "controller/hub/observed/object.h"
 #include "controller/hub/observed/observed.h"
 #include "controller/hub/rules/rules.h"
-#include "controller/kube/kube.h"
+#include "controller/kube/reach.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
 #include "test/fakes/fake_server.h"

@@ -1,6 +1,10 @@
 /* REST calls: what is sent, what comes back, and credentials that change meanwhile. */
+#include "controller/kube/answer.h"
+#include "controller/kube/client.h"
 #include "controller/kube/json.h"
-#include "controller/kube/kube.h"
+#include "controller/kube/request.h"
+#include "controller/kube/resource.h"
+#include "controller/kube/verdict.h"
 #include "exporter/base/loop.h"
 #include "test/fakes/fake_kube.h"
 #include "test/fakes/fake_server.h"

@@ -1,5 +1,9 @@
 /* Kubeconfigs and pods' credentials: each form, each refusal, and nothing secret in any message. */
-#include "controller/kube/kube.h"
+
+#include "controller/kube/config.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/def.h"
+#include "exporter/base/str.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+#include "controller/kube/cut.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/hash.h"

@@ -1,6 +1,6 @@
 /* Leader election: who leads when, by local time alone. */
 #include "controller/kube/json.h"
-#include "controller/kube/kube.h"
+#include "controller/kube/lease.h"
 #include "test/fakes/fake_kube.h"
 #include "test/fakes/fake_server.h"
 

@@ -1,5 +1,5 @@
 /* The work queue, on a clock moved by hand. */
-#include "controller/kube/kube.h"
+#include "controller/kube/queue.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
 

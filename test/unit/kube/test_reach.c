@@ -1,5 +1,13 @@
 /* An API server that goes away and comes back: who asks for it, who waits, and when all go on. */
-#include "controller/kube/kube.h"
+#include "controller/kube/answer.h"
+#include "controller/kube/client.h"
+#include "controller/kube/events.h"
+#include "controller/kube/queue.h"
+#include "controller/kube/reach.h"
+#include "controller/kube/request.h"
+#include "controller/kube/resource.h"
+#include "controller/kube/verdict.h"
+#include "controller/kube/watch.h"
 #include "test/fakes/fake_kube.h"
 #include "test/fakes/fake_server.h"
 

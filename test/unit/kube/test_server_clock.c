@@ -1,5 +1,5 @@
 /* The offset to the API server's clock, by the Date of its answers. */
-#include "controller/kube/kube.h"
+#include "controller/kube/server_clock.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/def.h"
 #include "exporter/base/str.h"

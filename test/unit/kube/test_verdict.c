@@ -1,5 +1,9 @@
 /* What answers mean. The bodies are those of real API servers. */
-#include "controller/kube/kube.h"
+
+#include "controller/kube/answer.h"
+#include "controller/kube/verdict.h"
+#include "exporter/base/def.h"
+#include "exporter/base/str.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* Lists and watches when all goes as it should, or nearly; with fake_kube_new(). */
-#include "controller/kube/kube.h"
+#include "controller/kube/version.h"
+#include "controller/kube/watch.h"
 #include "exporter/base/buf.h"
 #include "test/fakes/fake_server.h"
 #include "test/unit/kube/watch_world.h"

@@ -1,5 +1,7 @@
 /* Watches of a store that goes back in time, as after a restore from a backup; with fake_kube_new(). */
-#include "controller/kube/kube.h"
+#include "controller/kube/reach.h"
+#include "controller/kube/resource.h"
+#include "controller/kube/watch.h"
 #include "test/fakes/fake_server.h"
 #include "test/unit/kube/watch_world.h"
 

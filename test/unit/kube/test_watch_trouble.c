@@ -1,5 +1,6 @@
 /* Lists and watches, through all that an API server and a network do to them; with fake_kube_new(). */
-#include "controller/kube/kube.h"
+#include "controller/kube/verdict.h"
+#include "controller/kube/watch.h"
 #include "test/fakes/fake_server.h"
 #include "test/unit/kube/watch_world.h"
 

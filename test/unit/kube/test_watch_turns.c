@@ -1,6 +1,8 @@
 /* A page of a list and the events of a stream become trees in the shares of many turns, so that none of them
  * holds up the loop, however much an API server sends at once. */
+#include "controller/kube/resource.h"
 #include "controller/kube/tree.h"
+#include "controller/kube/watch.h"
 #include "exporter/base/buf.h"
 #include "test/fakes/fake_server.h"
 #include "test/unit/kube/watch_world.h"

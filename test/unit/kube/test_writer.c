@@ -1,7 +1,12 @@
 /* What the writer says of its own writes and of those that undo them. */
+#include "controller/kube/answer.h"
 #include "controller/kube/fight.h"
 #include "controller/kube/json.h"
-#include "controller/kube/kube.h"
+#include "controller/kube/queue.h"
+#include "controller/kube/request.h"
+#include "controller/kube/resource.h"
+#include "controller/kube/verdict.h"
+#include "controller/kube/writer.h"
 #include "test/fakes/fake_kube.h"
 #include "test/fakes/fake_server.h"
 

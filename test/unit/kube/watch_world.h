@@ -2,7 +2,8 @@
 #pragma once
 
 #include "controller/kube/json.h"
-#include "controller/kube/kube.h"
+#include "controller/kube/resource.h"
+#include "controller/kube/watch.h"
 #include "exporter/base/loop.h"
 #include "test/fakes/fake_kube.h"
 

@@ -1,6 +1,6 @@
 /* The policy watcher on a scripted API server: what it writes, and when it writes nothing. */
 #include "controller/kube/json.h"
-#include "controller/kube/kube.h"
+#include "controller/kube/reach.h"
 #include "controller/policy/watcher.h"
 #include "exporter/base/buf.h"
 #include "exporter/metric/metrics.h"

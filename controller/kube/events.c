@@ -1,0 +1,117 @@
+/* Owns a queue whose keys are the events themselves, as JSON, and its one call under way. On the loop,
+ * called by whoever computes conditions. Nobody waits for an Event, and none is sent twice on purpose: one
+ * that the API server refuses is counted and dropped. */
+#include "controller/kube/events.h"
+
+#include "controller/kube/answer.h"
+#include "controller/kube/client.h"
+#include "controller/kube/json.h"
+#include "controller/kube/queue.h"
+#include "controller/kube/request.h"
+#include "controller/kube/resource.h"
+#include "controller/kube/server_clock.h"
+#include "controller/kube/time.h"
+#include "controller/kube/verdict.h"
+#include "exporter/base/alloc.h"
+#include "exporter/base/random.h"
+#include "exporter/base/utf8.h"
+
+#include <stdio.h>
+
+enum { MAX_WAITING = 512, MAX_RETRY_MS = 30 * 1000, NOTE_BYTES = 1024, WORD_BYTES = 128 };
+
+struct kube_events {
+    struct kube *kube;
+    const char *controller;
+    char *instance;
+    struct kube_queue *queue;
+    const char *sending; /* the active key */
+    struct kube_call *call;
+    uint64_t dropped;
+};
+
+uint64_t kube_events_dropped(const struct kube_events *e)
+{
+    return e->dropped;
+}
+
+static void event_on_sent(void *arg, struct kube_answer *a)
+{
+    struct kube_events *e = arg;
+    bool transient = a->verdict == KUBE_RETRY || a->verdict == KUBE_UNAUTHORIZED;
+
+    e->call = NULL;
+    /* KUBE_EXISTS: an earlier answer was lost. */
+    e->dropped += !transient && a->verdict != KUBE_OK && a->verdict != KUBE_EXISTS;
+    kube_queue_done(e->queue, e->sending, !transient, a->retry_after_ms);
+}
+
+static void event_post(void *arg, const char *text)
+{
+    struct kube_events *e = arg;
+    json_auto_t *event = json_loads(text, 0, NULL);
+    const struct kube_request rq = {
+        .method = KUBE_CREATE, .resource = &kube_events, .namespace = kube_namespace(event), .body = event};
+
+    e->sending = text;
+    e->call = kube_start(e->kube, &rq, event_on_sent, e);
+}
+
+struct kube_events *kube_events_new(struct kube *k, const char *controller, const char *instance)
+{
+    struct kube_events *e = xcalloc(1, sizeof(*e));
+    const struct kube_queue_options o = {
+        .work = event_post, .arg = e, .kube = k, .max_active = 1, .max_retry_ms = MAX_RETRY_MS};
+
+    e->kube = k;
+    e->controller = controller;
+    e->instance = str_dup(utf8_cut(str_of(instance), WORD_BYTES));
+    e->queue = kube_queue_new(kube_loop(k), &o);
+    return e;
+}
+
+struct kube_events *kube_events_free(struct kube_events *e)
+{
+    if (!e)
+        return NULL;
+    (void)kube_cancel(e->call);
+    (void)kube_queue_free(e->queue);
+    free(e->instance);
+    free(e);
+    return NULL;
+}
+
+static char *event_text(const struct kube_events *e, const struct kube_event *ev)
+{
+    /* Events of cluster-scoped objects are in "default". */
+    const char *namespace = *kube_namespace(ev->about) ? kube_namespace(ev->about) : "default";
+    char now[KUBE_TIME_BYTES];
+    json_auto_t *event = NULL;
+
+    kube_micro_time_format(kube_wall(e->kube), now);
+    event = json_pack(
+        "{s:s, s:s, s:{s:o, s:s}, s:{s:s, s:s, s:s, s:s, s:s}, s:s, s:s, s:o, s:o, s:o, s:s, s:s}",
+        "apiVersion", "events.k8s.io/v1", "kind", "Event", //
+        "metadata", "name",
+        json_sprintf("%.200s.%016llx", kube_name(ev->about), (unsigned long long)rand_u64()), "namespace",
+        namespace, //
+        "regarding", "apiVersion", ev->api_version, "kind", ev->kind, "namespace", namespace, "name",
+        kube_name(ev->about), "uid", kube_uid(ev->about), //
+        "eventTime", now, "type", ev->warning ? "Warning" : "Normal", "reason",
+        kube_line(ev->reason, WORD_BYTES), "action", kube_line(ev->action, WORD_BYTES), "note",
+        kube_line(ev->note, NOTE_BYTES), "reportingController", e->controller, "reportingInstance",
+        e->instance);
+    return json_dumps(event, JSON_COMPACT);
+}
+
+void kube_events_add(struct kube_events *e, const struct kube_event *ev)
+{
+    CLEANUP(cleanup_free) char *text = NULL;
+
+    if (kube_queue_length(e->queue) >= MAX_WAITING) {
+        e->dropped++;
+        return;
+    }
+    text = event_text(e, ev);
+    kube_queue_add(e->queue, text);
+}
