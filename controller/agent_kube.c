@@ -103,7 +103,7 @@ static int secrets_look(struct secrets *base, const char *name, bool *ret_trusts
     const struct watched_secret *w = map_get(&CONTAINER_OF(base, struct agent_kube, secrets)->watched, name);
 
     if (!w || !w->data) {
-        *ret_why = w ? kube_watch_trouble(w->watch) : NULL;
+        *ret_why = w ? kube_watch_error(w->watch) : NULL;
         return *ret_why ? -EACCES : -ENOENT;
     }
     if (secrets_is_forbidden(name, w->data)) {
@@ -180,7 +180,7 @@ static void secrets_check_ready(struct agent_kube *k)
     if (!k->first)
         return;
     for (size_t at = 0; (w = map_next(&k->watched, &at));)
-        if (!kube_watch_synced(w->watch) && !kube_watch_trouble(w->watch))
+        if (!kube_watch_synced(w->watch) && !kube_watch_error(w->watch))
             return;
     loop_timer_set(kube_agent_loop(k), &k->once, loop_now(kube_agent_loop(k)));
 }
@@ -190,12 +190,11 @@ static void secrets_on_synced(void *arg)
     secrets_check_ready(((struct watched_secret *)arg)->k);
 }
 
-static void secrets_on_trouble(void *arg, const char *text)
+static void secrets_on_error(void *arg, const char *error)
 {
     const struct watched_secret *w = arg;
 
-    if (text)
-        log_warn("watch of secret failed", L_STR("secret", w->name), L_STR("err", text));
+    log_warn("watch of secret failed", L_STR("secret", w->name), L_STR("err", error));
     secrets_check_ready(w->k);
 }
 
@@ -207,7 +206,8 @@ static void secrets_want(struct agent_kube *k, const char *name)
                                    .on_set = secrets_on_set,
                                    .on_delete = secrets_on_delete,
                                    .on_synced = secrets_on_synced,
-                                   .on_trouble = secrets_on_trouble};
+                                   .on_error = secrets_on_error,
+                                   .on_recovered = secrets_on_synced};
     struct watched_secret *w;
 
     if (!name)
@@ -324,9 +324,8 @@ static void report_put_placement(struct agent_kube *k, json_t *object, const str
 {
     if (!k->placement)
         return;
-    report_put_line(
-        object, "placementError",
-        report_hub_error(k, placement_trouble(k->placement, &s->summary), s->summary.interval_ms));
+    report_put_line(object, "placementError",
+                    report_hub_error(k, placement_error(k->placement, &s->summary), s->summary.interval_ms));
     report_put_line(object, "noItems", placement_why_no_items(k->placement, s->summary.score_name));
 }
 
@@ -374,7 +373,7 @@ static json_t *report_scorers(struct agent_kube *k, bool times, size_t *ret_left
 static char *report_text(struct agent_kube *k, bool times)
 {
     const struct reload_status *reload = &agent_state(k->agent)->reload;
-    const char *hub = k->placement ? placement_hub_trouble(k->placement) : NULL;
+    const char *hub = k->placement ? placement_hub_error(k->placement) : NULL;
     json_auto_t *value = NULL;
     size_t left_out;
     json_t *scorers;
@@ -436,7 +435,7 @@ static void report_on_written(struct kube_object *o, struct kube_answer *a)
         kube_object_fail(o, a);
     } else {
         k->report.written_at = loop_now(kube_agent_loop(k));
-        kube_object_set_trouble(o, "");
+        kube_object_clear_error(o);
         kube_object_end(o, true, -1);
         if (k->report.recheck_ms < INT64_MAX)
             kube_queue_add_after(k->report.writer.queue, REPORT_KEY, k->report.recheck_ms);
@@ -573,7 +572,7 @@ void agent_kube_render(const struct agent_kube *k)
         return;
     m = agent_state(k->agent)->metrics;
     if (k->lease)
-        metric_set(m, METRIC_KUBE_UP, LV("leases", "cluster"), !kube_lease_trouble(k->lease));
+        metric_set(m, METRIC_KUBE_UP, LV("leases", "cluster"), !kube_lease_error(k->lease));
     if (k->hub)
         metric_set(m, METRIC_KUBE_CLOCK_OFFSET, LV("hub"), (double)kube_clock_offset_ms(k->hub) / 1000);
 }
@@ -584,7 +583,7 @@ bool agent_kube_election(const struct agent_kube *k, struct agent_election *ret)
         *ret = (struct agent_election){.leading = kube_lease_leading(k->lease),
                                        .identity = k->identity,
                                        .holder = kube_lease_holder(k->lease),
-                                       .error = kube_lease_trouble(k->lease)};
+                                       .error = kube_lease_error(k->lease)};
     return k->lease;
 }
 
@@ -697,24 +696,36 @@ static void configmap_on_restored(void *arg)
     report_touch(arg);
 }
 
-static void configmap_on_trouble(void *arg, const char *text)
+static void configmap_show_watch(const struct agent_kube *k, bool is_up)
+{
+    metric_set(agent_state(k->agent)->metrics, METRIC_KUBE_UP, LV("configmaps", "cluster"), is_up);
+    agent_touch(k->agent);
+}
+
+static void configmap_on_error(void *arg, const char *error)
 {
     struct agent_kube *k = arg;
 
     if (k->o.once && k->first)
         return;
-    if (text && k->o.once) {
-        log_error("ConfigMap not read", L_STR("configmap", k->shown), L_STR("err", text));
+    if (k->o.once) {
+        log_error("ConfigMap not read", L_STR("configmap", k->shown), L_STR("err", error));
         loop_stop(kube_agent_loop(k));
         return;
     }
-    metric_set(agent_state(k->agent)->metrics, METRIC_KUBE_UP, LV("configmaps", "cluster"), text == NULL);
-    if (text)
-        log_warn("watch of ConfigMap failed, its last state stays active", L_STR("configmap", k->shown),
-                 L_STR("err", text));
-    else
-        log_info("watch of ConfigMap works again", L_STR("configmap", k->shown));
-    agent_touch(k->agent);
+    log_warn("watch of ConfigMap failed, its last state stays active", L_STR("configmap", k->shown),
+             L_STR("err", error));
+    configmap_show_watch(k, false);
+}
+
+static void configmap_on_recovered(void *arg)
+{
+    struct agent_kube *k = arg;
+
+    if (k->o.once && k->first)
+        return;
+    log_info("watch of ConfigMap works again", L_STR("configmap", k->shown));
+    configmap_show_watch(k, true);
 }
 
 /* ---- The sink ---- */
@@ -776,7 +787,8 @@ struct agent_kube *agent_kube_new(struct agent *a, const struct agent_kube_optio
                                        .on_delete = configmap_on_delete,
                                        .on_synced = configmap_on_synced,
                                        .on_restored = configmap_on_restored,
-                                       .on_trouble = configmap_on_trouble,
+                                       .on_error = configmap_on_error,
+                                       .on_recovered = configmap_on_recovered,
                                        .arg = k};
 
     k->sink.ops = &sink_ops;

@@ -121,9 +121,9 @@ int role_open_kube(struct role *r, const char *label, const char *kubeconfig, co
     if (f->kubernetes_auth)
         r->guard = kube_guard_new(r->kube, f->auth_cache_ttl_ms, f->auth_timeout_ms, rights);
     /* Later the last good credentials stay in use; at the start a bad kubeconfig is a mistake. */
-    if (!kube_trouble(r->kube))
+    if (!kube_credentials_error(r->kube))
         return 0;
-    (void)role_failed("cannot start", 0, xstrdup(kube_trouble(r->kube)));
+    (void)role_failed("cannot start", 0, xstrdup(kube_credentials_error(r->kube)));
     return -EINVAL;
 }
 

@@ -532,7 +532,7 @@ static void assist_reply_status(void *arg, const struct httpd_request *rq, struc
     member_bool(&body, "synced", reader_is_synced(a->reader));
     member_object(&body, "troubles");
     for (enum kind k = 0; k < KINDS; k++)
-        member_text(&body, kind_info[k].resource->plural, reader_trouble(a->reader, k));
+        member_text(&body, kind_info[k].resource->plural, reader_error(a->reader, k));
     buf_puts(&body, "}");
     if (member_object_if(&body, "plan", plan != NULL)) {
         member_text(&body, "hash", plan->hash);
@@ -580,8 +580,8 @@ static bool assist_is_ready(void *arg, struct buf *ret_why)
     if (reader_is_synced(reader))
         return true;
     for (enum kind k = 0; k < KINDS; k++)
-        if (reader_trouble(reader, k))
-            buf_printf(ret_why, "%s: %s\n", kind_info[k].resource->plural, reader_trouble(reader, k));
+        if (reader_error(reader, k))
+            buf_printf(ret_why, "%s: %s\n", kind_info[k].resource->plural, reader_error(reader, k));
     return false;
 }
 

@@ -430,9 +430,9 @@ static void explain_work(struct explanation *f)
     struct work_found found;
     struct report report = {0};
 
-    if (f->hub->work_trouble)
+    if (f->hub->work_error)
         explain_add(f, "ManifestWork", NULL, "The report of the cluster's agent cannot be read: %s.",
-                    f->hub->work_trouble);
+                    f->hub->work_error);
     else if (!f->hub->work)
         explain_add(
             f, "ManifestWork", NULL,

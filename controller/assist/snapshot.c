@@ -120,7 +120,7 @@ struct snapshot *snapshot_free(struct snapshot *s)
         free(s->lists[kind].slots);
     }
     json_decref(s->work);
-    free(s->work_trouble);
+    free(s->work_error);
     free(s);
     return NULL;
 }
@@ -199,7 +199,7 @@ struct read {
 };
 
 struct reader_kind {
-    char trouble[768];         /* "": none */
+    char last_error[768];      /* "": none */
     enum kube_verdict verdict; /* of the last list */
     unix_ms heard;             /* when it was last listed, or not installed; 0: never */
 };
@@ -234,7 +234,7 @@ static void reader_note(struct snapshot_reader *r, enum kind kind, enum kube_ver
     k->verdict = verdict;
     if (verdict == KUBE_OK || verdict == KUBE_NO_KIND)
         k->heard = loop_wall(r->loop);
-    (void)snprintf(k->trouble, sizeof(k->trouble), "%s", why);
+    (void)snprintf(k->last_error, sizeof(k->last_error), "%s", why);
     if (!is_news)
         return;
     if (verdict == KUBE_NO_KIND)
@@ -253,11 +253,11 @@ bool reader_is_synced(const struct snapshot_reader *r)
     return true;
 }
 
-const char *reader_trouble(const struct snapshot_reader *r, enum kind kind)
+const char *reader_error(const struct snapshot_reader *r, enum kind kind)
 {
     const struct reader_kind *k = &r->kinds[kind];
 
-    return *k->trouble ? k->trouble : k->heard.ms ? NULL : "not listed yet";
+    return *k->last_error ? k->last_error : k->heard.ms ? NULL : "not listed yet";
 }
 
 void reader_set_metrics(const struct snapshot_reader *r, struct metrics *m)
@@ -271,7 +271,7 @@ void reader_set_metrics(const struct snapshot_reader *r, struct metrics *m)
             metric_remove(m, METRIC_KUBE_LAST_ANSWER, of);
             continue;
         }
-        metric_set(m, METRIC_KUBE_UP, of, !reader_trouble(r, (enum kind)i));
+        metric_set(m, METRIC_KUBE_UP, of, !reader_error(r, (enum kind)i));
         if (k->heard.ms)
             metric_set(m, METRIC_KUBE_LAST_ANSWER, of, (double)k->heard.ms / 1000);
     }
@@ -286,11 +286,11 @@ static void reader_probe_in(struct snapshot_reader *r, int64_t ms)
 
 static void reader_end_probe(struct snapshot_reader *r)
 {
-    bool troubled = false;
+    bool has_error = false;
 
     for (enum kind k = 0; k < KINDS; k++)
-        troubled = troubled || (reader_trouble(r, k) && r->kinds[k].verdict != KUBE_NO_KIND);
-    reader_probe_in(r, troubled ? RETRY_MS : PROBE_MS);
+        has_error = has_error || (reader_error(r, k) && r->kinds[k].verdict != KUBE_NO_KIND);
+    reader_probe_in(r, has_error ? RETRY_MS : PROBE_MS);
 }
 
 /* ---- One read ---- */
@@ -432,7 +432,7 @@ static void read_on_work(void *arg, struct kube_answer *a)
     if (a->verdict == KUBE_OK)
         rd->snapshot->work = json_incref(a->object);
     else if (a->verdict != KUBE_NOT_FOUND && a->verdict != KUBE_NO_KIND)
-        rd->snapshot->work_trouble = xstrdup(a->why);
+        rd->snapshot->work_error = xstrdup(a->why);
     read_end(rd, NULL);
 }
 

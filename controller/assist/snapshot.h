@@ -62,8 +62,8 @@ struct snapshot_list {
 struct snapshot {
     unix_ms now; /* when it was read */
     struct snapshot_list lists[KINDS];
-    json_t *work;       /* of KIND_WORK, if it was asked for; NULL: there is none, or see below */
-    char *work_trouble; /* why it could not be read; NULL: it could */
+    json_t *work;     /* of KIND_WORK, if it was asked for; NULL: there is none, or see below */
+    char *work_error; /* why it could not be read; NULL: it could */
 };
 
 struct snapshot *snapshot_new(unix_ms now);
@@ -120,6 +120,6 @@ void snapshot_fill(struct call *c);
 /* Whether each kind has been listed once, or is not installed. */
 bool reader_is_synced(const struct snapshot_reader *r);
 /* Why a kind could not be listed the last time; NULL if it could. */
-const char *reader_trouble(const struct snapshot_reader *r, enum kind kind);
+const char *reader_error(const struct snapshot_reader *r, enum kind kind);
 /* Sets the gauges kubernetes_up and kubernetes_last_answer_timestamp_seconds. Before each scrape. */
 void reader_set_metrics(const struct snapshot_reader *r, struct metrics *m);

@@ -44,10 +44,10 @@ static void gauges_set_watch(const struct fleet *f, enum hub_kind kind)
     const struct kube_watch *w = f->seen->watches[kind];
     const char *const *labels = LV(hub_kind_resource(kind)->plural, "hub");
     int64_t heard_ms = kube_watch_heard(w).ms;
-    bool is_needed = !kube_watch_trouble(w) || observed_error(f->seen, kind);
+    bool is_needed = !kube_watch_error(w) || observed_error(f->seen, kind);
     struct metrics *m = f->o->metrics;
 
-    gauge_set(m, METRIC_KUBE_UP, labels, is_needed, kube_watch_synced(w) && !kube_watch_trouble(w));
+    gauge_set(m, METRIC_KUBE_UP, labels, is_needed, kube_watch_synced(w) && !kube_watch_error(w));
     gauge_set(m, METRIC_KUBE_LAST_ANSWER, labels, is_needed && heard_ms > 0, (double)heard_ms / 1000);
 }
 

@@ -438,36 +438,31 @@ static void watch_on_restored(void *arg)
     hub_note(w->hub, CHANGE_PLAN | CHANGE_COUNTS);
 }
 
-static void watch_on_error(const struct hub_watch *w, const char *text)
+static void watch_on_error(void *arg, const char *error)
 {
+    const struct hub_watch *w = arg;
     bool is_missed = observed_error(&w->hub->seen, w->kind);
 
     if (is_missed)
         log_warn("watch failed, last known objects stay active", L_STR("objects", hub_kind_word(w->kind)),
-                 L_STR("err", text));
+                 L_STR("err", error));
     else if (w->kind == HUB_ADDONS)
         log_info("kind not installed, agents are judged by their reports alone",
                  L_STR("objects", hub_kind_word(w->kind)));
     else /* once a scorer names Placements, its condition says so */
         log_debug("objects that no scorer needs cannot be watched", L_STR("objects", hub_kind_word(w->kind)),
-                  L_STR("err", text));
+                  L_STR("err", error));
     if (w->kind >= HUB_ADDONS) /* not waited for any longer */
         hub_update_active(w->hub);
 }
 
-static void watch_on_recovered(const struct hub_watch *w)
+static void watch_on_recovered(void *arg)
 {
+    const struct hub_watch *w = arg;
+
     log_info("watch recovered", L_STR("objects", hub_kind_word(w->kind)));
     if (w->kind == HUB_ADDONS)
         hub_note_addons_gap(w->hub);
-}
-
-static void watch_on_trouble(void *arg, const char *text)
-{
-    if (text)
-        watch_on_error(arg, text);
-    else
-        watch_on_recovered(arg);
 }
 
 static struct kube_watch_options watch_options(struct hub *h, enum hub_kind kind)
@@ -479,7 +474,8 @@ static struct kube_watch_options watch_options(struct hub *h, enum hub_kind kind
                                    .on_delete = watch_on_delete,
                                    .on_synced = watch_on_synced,
                                    .on_restored = watch_on_restored,
-                                   .on_trouble = watch_on_trouble,
+                                   .on_error = watch_on_error,
+                                   .on_recovered = watch_on_recovered,
                                    .arg = &h->watches[kind]};
 
     if (kind == HUB_ADDONS)
@@ -608,7 +604,7 @@ struct hub_self hub_self(const struct hub *h)
                              .is_active = h->is_active,
                              .has_counts = census_is_current(&h->census),
                              .holder = h->lease ? kube_lease_holder(h->lease) : h->o.identity,
-                             .lease_error = h->lease ? kube_lease_trouble(h->lease) : NULL,
+                             .lease_error = h->lease ? kube_lease_error(h->lease) : NULL,
                              .started_ms = h->started_ms,
                              .access = h->access};
 }
@@ -627,7 +623,7 @@ void hub_set_metrics(void *hub)
 
     gauges_set(&f, h->is_active);
     if (h->lease)
-        metric_set(m, METRIC_KUBE_UP, LV("leases", "hub"), !kube_lease_trouble(h->lease));
+        metric_set(m, METRIC_KUBE_UP, LV("leases", "hub"), !kube_lease_error(h->lease));
     metric_set(m, METRIC_KUBE_CLOCK_OFFSET, LV("hub"), (double)f.clock_offset_ms / 1000);
     metric_set(m, METRIC_BUILD_INFO, LV(ds_revision, ds_version), 1);
     metric_set(m, METRIC_HUB_LEADER, LV_NONE, h->is_leading);

@@ -86,15 +86,13 @@ static void strays_on_set(void *arg, json_t *object)
         kube_queue_add_after(w->queue, key, UNATTENDED_MS);
 }
 
-static void strays_on_trouble(void *arg, const char *text)
+static void strays_on_error(void *arg, const char *error)
 {
     const struct stray_watch *w = arg;
 
-    if (!text)
-        return;
     if (!w->strays->is_blind && !kube_watch_synced(w->watch))
         log_info("objects in other namespaces go unnoticed", L_STR("kind", w->resource->kind),
-                 L_STR("err", text));
+                 L_STR("err", error));
     w->strays->is_blind = true;
 }
 
@@ -113,7 +111,7 @@ struct strays *strays_new(const struct hub_options *o, struct kube_events *event
         const struct kube_watch_options watch = {.resource = resources[i],
                                                  .field_selector = elsewhere,
                                                  .on_set = strays_on_set,
-                                                 .on_trouble = strays_on_trouble,
+                                                 .on_error = strays_on_error,
                                                  .arg = w};
 
         *w = (struct stray_watch){s, resources[i], kube_queue_new(o->loop, &queue), NULL};

@@ -29,7 +29,7 @@ struct kube {
     char *label, *kubeconfig;
     struct kube_config *config; /* NULL until it could be read */
     mono_ms read_at;
-    char trouble[512]; /* why it could not be read the last time; empty if it could */
+    char credentials_error[512]; /* why it could not be read the last time; empty if it could */
     LIST_HEAD(, kube_call) calls;
     struct kube_reach *reach;
     struct server_clock clock;
@@ -72,12 +72,12 @@ enum { REREAD_MS = 60 * 1000 };
 static void credentials_reload(struct kube *k)
 {
     const struct kube_config *old = k->config;
-    struct kube_config *c = kube_config_read(k->kubeconfig, NULL, k->trouble);
+    struct kube_config *c = kube_config_read(k->kubeconfig, NULL, k->credentials_error);
 
     k->read_at = loop_now(k->loop);
     if (!c) {
         log_debug("cannot read the API server's credentials", L_STR("kube", k->label),
-                  L_STR("err", k->trouble));
+                  L_STR("err", k->credentials_error));
         return;
     }
     if (c->insecure && (!old || !old->insecure))
@@ -89,9 +89,9 @@ static void credentials_reload(struct kube *k)
     k->config = c;
 }
 
-const char *kube_trouble(const struct kube *k)
+const char *kube_credentials_error(const struct kube *k)
 {
-    return k->trouble[0] ? k->trouble : NULL;
+    return k->credentials_error[0] ? k->credentials_error : NULL;
 }
 
 const char *kube_default_namespace(const struct kube *k)
@@ -420,14 +420,14 @@ struct kube_call *kube_start(struct kube *k, const struct kube_request *rq, kube
         kube_json_print(rq->body, &c->body);
         c->rq.body_text[0] = buf_str(&c->body);
     }
-    if (k->trouble[0] || mono_diff(k->read_at, loop_now(k->loop)) >= REREAD_MS)
+    if (k->credentials_error[0] || mono_diff(k->read_at, loop_now(k->loop)) >= REREAD_MS)
         credentials_reload(k);
     if (!c->path)
         kube_call_fail(c, KUBE_INVALID, "not a valid namespace or name");
     else if (buf_failed(&c->body) < 0)
         kube_call_fail(c, KUBE_TOO_LARGE, "the object exceeds 8 MiB");
     else if (!k->config)
-        kube_call_fail(c, KUBE_UNAUTHORIZED, k->trouble);
+        kube_call_fail(c, KUBE_UNAUTHORIZED, k->credentials_error);
     else if (!call_send(c))
         kube_call_fail(c, KUBE_INVALID, "the kubeconfig's values do not make a request");
     LIST_INSERT_HEAD(&k->calls, c, entry);

@@ -27,7 +27,7 @@ struct kube *kube_new(struct loop *loop, struct http *http, const char *label, c
 struct kube *kube_free(struct kube *k);
 
 /* Why credentials could not be read the last time; NULL when they could. */
-const char *kube_trouble(const struct kube *k);
+const char *kube_credentials_error(const struct kube *k);
 /* The namespace of the context, or the pod's own; NULL without. Until the next turn of the loop. */
 const char *kube_default_namespace(const struct kube *k);
 const char *kube_label_of(const struct kube *k);

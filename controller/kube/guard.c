@@ -248,14 +248,19 @@ static void answer_tell(struct answer *a, const struct httpd_refusal *refusal)
     }
 }
 
-static void guard_note(struct kube_guard *g, const char *trouble)
+static void guard_note_failure(struct kube_guard *g, const char *error)
 {
-    if (trouble && !g->failing)
+    if (!g->failing)
         log_warn("HTTP requests cannot be authorized", L_STR("kube", kube_label_of(g->kube)),
-                 L_STR("err", trouble));
-    else if (!trouble && g->failing)
+                 L_STR("err", error));
+    g->failing = true;
+}
+
+static void guard_note_success(struct kube_guard *g)
+{
+    if (g->failing)
         log_info("HTTP requests are authorized again", L_STR("kube", kube_label_of(g->kube)));
-    g->failing = trouble != NULL;
+    g->failing = false;
 }
 
 /* The API server has answered. */
@@ -263,7 +268,7 @@ static void answer_settle(struct answer *a, const struct httpd_refusal *refusal)
 {
     int64_t ttl = a->guard->cache_ttl_ms;
 
-    guard_note(a->guard, NULL);
+    guard_note_success(a->guard);
     answer_tell(a, refusal);
     answer_take(a);
     a->allowed = !refusal;
@@ -284,7 +289,7 @@ static void answer_fail(struct answer *a, const struct kube_answer *reply)
                     : "503: cannot authorize the request: the API server refuses reviews, see the log\n",
         .retry_after = RETRY_SECONDS};
 
-    guard_note(a->guard, reply->why);
+    guard_note_failure(a->guard, reply->why);
     answer_tell(a, &refusal);
     if (!a->allowed)
         answer_drop(a);
@@ -392,7 +397,7 @@ static bool answer_wait(struct answer *a, struct guard_bearer *b, struct httpd_r
 
     *ret = (struct httpd_refusal){.text = no_answer, .retry_after = RETRY_SECONDS};
     if (kube_is_unreachable(a->guard->kube)) {
-        guard_note(a->guard, "the API server is away");
+        guard_note_failure(a->guard, "the API server is away");
         return false;
     }
     if ((!a->call && g->under_way >= MAX_UNDER_WAY) || (!a->allowed && g->waiting >= MAX_WAITING)) {

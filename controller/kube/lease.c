@@ -36,7 +36,7 @@ struct kube_lease {
     bool releasing;
     void (*released)(void *arg);
     void *released_arg;
-    char trouble[768];
+    char last_error[768]; /* "": the last read or write succeeded */
 };
 
 struct kube_lease *kube_lease_free(struct kube_lease *l)
@@ -61,9 +61,9 @@ const char *kube_lease_holder(const struct kube_lease *l)
     return cstr(kube_str(l->seen, "spec", "holderIdentity", NULL));
 }
 
-const char *kube_lease_trouble(const struct kube_lease *l)
+const char *kube_lease_error(const struct kube_lease *l)
 {
-    return l->trouble[0] ? l->trouble : NULL;
+    return l->last_error[0] ? l->last_error : NULL;
 }
 
 static void lease_set_leading(struct kube_lease *l, bool leading)
@@ -118,14 +118,19 @@ static void lease_finish_release(struct kube_lease *l)
         released(l->released_arg);
 }
 
-/* NULL: none. Logs when it begins and when it ends. */
-static void lease_set_trouble(struct kube_lease *l, const char *why)
+/* Logs when errors begin; the end is logged by lease_clear_error(). */
+static void lease_set_error(struct kube_lease *l, const char *error)
 {
-    if (why && !l->trouble[0])
-        log_warn("Lease not read or written", L_STR("lease", l->o.name), L_STR("err", why));
-    else if (!why && l->trouble[0])
+    if (!l->last_error[0])
+        log_warn("Lease not read or written", L_STR("lease", l->o.name), L_STR("err", error));
+    text_line(l->last_error, sizeof(l->last_error), str_of(error));
+}
+
+static void lease_clear_error(struct kube_lease *l)
+{
+    if (l->last_error[0])
         log_info("Lease read and written again", L_STR("lease", l->o.name));
-    text_line(l->trouble, sizeof(l->trouble), str_of(why));
+    l->last_error[0] = '\0';
 }
 
 /* A release is tried once. */
@@ -158,7 +163,7 @@ static void lease_on_written(void *arg, struct kube_answer *a)
 
     l->call = NULL;
     if (a->verdict == KUBE_OK) {
-        lease_set_trouble(l, NULL);
+        lease_clear_error(l);
         lease_see(l, a->object);
         if (l->releasing) {
             lease_finish_release(l);
@@ -176,7 +181,7 @@ static void lease_on_written(void *arg, struct kube_answer *a)
         lease_see(l, NULL);
         lease_next_try(l);
     } else {
-        lease_set_trouble(l, a->why);
+        lease_set_error(l, a->why);
         lease_next_try(l);
     }
 }
@@ -210,7 +215,7 @@ static void lease_take_answer(struct kube_lease *l, json_t *lease)
 {
     int64_t pause = RETRY_MS / 2 + (int64_t)rand_below(RETRY_MS / 10 + 1), left;
 
-    lease_set_trouble(l, NULL);
+    lease_clear_error(l);
     lease_see(l, lease);
     left = lease_expires_in_ms(l);
     if (l->releasing && !lease_is_ours(l)) {
@@ -235,7 +240,7 @@ static void lease_on_read(void *arg, struct kube_answer *a)
         lease_see(l, NULL);
         lease_write(l);
     } else {
-        lease_set_trouble(l, a->why);
+        lease_set_error(l, a->why);
         lease_next_try(l);
     }
 }

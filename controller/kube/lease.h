@@ -32,7 +32,7 @@ bool kube_lease_leading(const struct kube_lease *l);
 /* The holder as last seen; "" if none or unknown. */
 const char *kube_lease_holder(const struct kube_lease *l);
 /* Why the last read or write failed; NULL if it did not. */
-const char *kube_lease_trouble(const struct kube_lease *l);
+const char *kube_lease_error(const struct kube_lease *l);
 /* Stops leading at once and for good, and releases the Lease. `done` (may be NULL) is called when that has
  * ended, successfully or not, after at most 5 s. */
 void kube_lease_release(struct kube_lease *l, void (*done)(void *arg), void *arg);

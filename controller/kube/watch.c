@@ -75,7 +75,7 @@ struct kube_watch {
 
     bool synced;
     unix_ms heard;
-    char trouble[768];
+    char last_error[768]; /* "": there is news */
 };
 
 /* ---- What is known, and which changes to report ---- */
@@ -191,7 +191,7 @@ bool kube_watch_has(const struct kube_watch *w, const char *namespace, const cha
     return map_get(&w->known, key);
 }
 
-/* ---- Troubles and the timer ---- */
+/* ---- Errors and the timer ---- */
 
 struct kube_watch *kube_watch_free(struct kube_watch *w)
 {
@@ -213,23 +213,31 @@ struct kube_watch *kube_watch_free(struct kube_watch *w)
     return NULL;
 }
 
-/* NULL: none. */
-static void watch_set_trouble(struct kube_watch *w, const char *text)
+static void watch_set_error(struct kube_watch *w, const char *error)
 {
-    if (strcmp(w->trouble, cstr(text)) == 0)
+    if (strcmp(w->last_error, error) == 0)
         return;
-    text_line(w->trouble, sizeof(w->trouble), str_of(text));
-    if (w->o.on_trouble)
-        w->o.on_trouble(w->o.arg, text ? w->trouble : NULL);
+    text_line(w->last_error, sizeof(w->last_error), str_of(error));
+    if (w->o.on_error)
+        w->o.on_error(w->o.arg, w->last_error);
 }
 
-/* A trouble of the stream, in the words of the client's errors. */
-static void watch_set_stream_trouble(struct kube_watch *w, const char *what)
+static void watch_clear_error(struct kube_watch *w)
+{
+    if (!w->last_error[0])
+        return;
+    w->last_error[0] = '\0';
+    if (w->o.on_recovered)
+        w->o.on_recovered(w->o.arg);
+}
+
+/* An error of the stream, in the words of the client's errors. */
+static void watch_set_stream_error(struct kube_watch *w, const char *what)
 {
     CLEANUP(cleanup_free)
     char *why = xasprintf("%s: watch %s: %s", kube_label_of(w->kube), w->o.resource->plural, what);
 
-    watch_set_trouble(w, why);
+    watch_set_error(w, why);
 }
 
 /* Schedules the next request. */
@@ -266,7 +274,7 @@ static struct kube_request watch_request(struct kube_watch *w, const char *query
 static void watch_list_failed(struct kube_watch *w, const char *why, int64_t retry_after_ms)
 {
     watch_retry(w, ++w->list_failures, retry_after_ms);
-    watch_set_trouble(w, why);
+    watch_set_error(w, why);
 }
 
 static void watch_on_page(void *arg, struct kube_answer *a);
@@ -311,7 +319,7 @@ static void watch_list_complete(struct kube_watch *w, const char *version)
     (void)watch_advance(w, version);
     watch_sweep(w);
     w->is_first = false;
-    watch_set_trouble(w, NULL);
+    watch_clear_error(w);
     if (!w->synced) {
         w->synced = true;
         if (w->o.on_synced)
@@ -459,7 +467,7 @@ static bool watch_was_silent(const struct kube_watch *w)
     return w->open && !w->has_event && mono_diff(w->opened, kube_now(w->kube)) >= IDLE_MS;
 }
 
-/* Whether to say why: an expired version, or one broken connection, is no trouble. */
+/* Whether to say why: an expired version, or one broken connection, is no error. */
 static bool watch_stream_failed(struct kube_watch *w, enum kube_verdict verdict, int64_t retry_after_ms)
 {
     if (w->open && mono_diff(w->opened, kube_now(w->kube)) >= GOOD_MS)
@@ -478,7 +486,7 @@ static void watch_stop_stream(struct kube_watch *w, enum kube_verdict verdict, c
 {
     w->call = kube_cancel(w->call);
     if (watch_stream_failed(w, verdict, retry_after_ms))
-        watch_set_stream_trouble(w, why);
+        watch_set_stream_error(w, why);
 }
 
 /* False if it is no event of a watch. */
@@ -560,7 +568,7 @@ static size_t watch_on_data(void *arg, struct str piece)
     if (!w->open) {
         w->open = true;
         w->opened = kube_now(w->kube);
-        watch_set_trouble(w, NULL);
+        watch_clear_error(w);
     }
     while (w->call && taken < piece.n && (left = loop_bytes_left(l)) > 0) {
         if (!w->is_reading)
@@ -582,7 +590,7 @@ static void watch_on_end(void *arg, struct kube_answer *a)
     w->call = NULL;
     if (a->verdict != KUBE_OK) {
         if (watch_stream_failed(w, a->verdict, a->retry_after_ms))
-            watch_set_trouble(w, a->why);
+            watch_set_error(w, a->why);
         return;
     }
     if (watch_was_silent(w))
@@ -638,9 +646,9 @@ bool kube_watch_has_passed(const struct kube_watch *w, const char *version)
            !kube_version_newer(version, w->version);
 }
 
-const char *kube_watch_trouble(const struct kube_watch *w)
+const char *kube_watch_error(const struct kube_watch *w)
 {
-    return w->trouble[0] ? w->trouble : NULL;
+    return w->last_error[0] ? w->last_error : NULL;
 }
 
 enum kube_verdict kube_watch_refused(const struct kube_watch *w)
@@ -696,8 +704,8 @@ static void watch_on_timer(struct timer *t)
         return;
     if (kube_is_unreachable(w->kube)) {
         /* No attempt is made, whose error would say so. */
-        if (!w->trouble[0])
-            watch_set_stream_trouble(w, "the API server does not answer");
+        if (!w->last_error[0])
+            watch_set_stream_error(w, "the API server does not answer");
         return;
     }
     switch (w->next) {

@@ -28,9 +28,10 @@ struct kube_watch_options {
     /* All run on the loop, must not free the watch, and may be NULL. */
     void (*on_set)(void *arg, json_t *object); /* borrowed; of a list: without apiVersion and kind */
     void (*on_delete)(void *arg, const char *namespace, const char *name);
-    void (*on_synced)(void *arg);   /* once: the first list has been reported in full */
-    void (*on_restored)(void *arg); /* likewise, each time that the store went back in time */
-    void (*on_trouble)(void *arg, const char *text); /* on changes: why there is no news; NULL: works again */
+    void (*on_synced)(void *arg);                   /* once: the first list has been reported in full */
+    void (*on_restored)(void *arg);                 /* likewise, each time that the store went back in time */
+    void (*on_error)(void *arg, const char *error); /* why there is no news; again when the reason changes */
+    void (*on_recovered)(void *arg);                /* after an error: there is news again */
     void *arg;
 };
 
@@ -41,8 +42,8 @@ struct kube_watch *kube_watch_free(struct kube_watch *w);
 void kube_watch_hurry(struct kube_watch *w);
 
 bool kube_watch_synced(const struct kube_watch *w);
-/* The current trouble; NULL if there is none, or while nothing is known yet. */
-const char *kube_watch_trouble(const struct kube_watch *w);
+/* Why there is no news; NULL if there is, or while nothing is known yet. */
+const char *kube_watch_error(const struct kube_watch *w);
 /* Why the last list was refused, such as KUBE_NO_KIND or KUBE_FORBIDDEN; KUBE_OK if it was not. */
 enum kube_verdict kube_watch_refused(const struct kube_watch *w);
 /* When the last page, event or bookmark came, of which there is one a minute; 0: never. */

@@ -85,27 +85,36 @@ void kube_object_done(struct kube_object *o)
     if (o->fight.is_on)
         loop_timer_clear(kube_loop(o->writer->kube), &o->settle);
     o->fight = (struct kube_fight){0};
-    free(TAKE_PTR(o->trouble));
+    free(TAKE_PTR(o->last_error));
     if (!o->call)
         return;
     o->call = kube_cancel(o->call);
     kube_queue_done(o->writer->queue, o->key, true, -1);
 }
 
-void kube_object_set_trouble(struct kube_object *o, const char *text)
+void kube_object_set_error(struct kube_object *o, const char *error)
 {
     const struct kube_writer *w = o->writer;
-    char what[64];
+    CLEANUP(cleanup_free) char *what = NULL;
 
-    if (strcmp(cstr(o->trouble), text) == 0)
+    if (strcmp(cstr(o->last_error), error) == 0)
         return;
-    (void)snprintf(what, sizeof(what), "%s %s", w->kind, *text ? "not written" : "written again");
-    if (*text)
-        log_warn(what, L_STR(w->detail, o->key), L_STR("err", text));
-    else
-        log_info(what, L_STR(w->detail, o->key));
-    free(o->trouble);
-    o->trouble = *text ? xstrdup(text) : NULL;
+    what = xasprintf("%s not written", w->kind);
+    log_warn(what, L_STR(w->detail, o->key), L_STR("err", error));
+    free(o->last_error);
+    o->last_error = xstrdup(error);
+}
+
+void kube_object_clear_error(struct kube_object *o)
+{
+    const struct kube_writer *w = o->writer;
+    CLEANUP(cleanup_free) char *what = NULL;
+
+    if (!o->last_error)
+        return;
+    what = xasprintf("%s written again", w->kind);
+    log_info(what, L_STR(w->detail, o->key));
+    free(TAKE_PTR(o->last_error));
 }
 
 void kube_object_end(struct kube_object *o, bool ok, int64_t retry_after_ms)
@@ -120,7 +129,7 @@ void kube_object_end(struct kube_object *o, bool ok, int64_t retry_after_ms)
 
 void kube_object_fail(struct kube_object *o, const struct kube_answer *a)
 {
-    kube_object_set_trouble(o, a->why);
+    kube_object_set_error(o, a->why);
     kube_object_end(o, false, a->retry_after_ms);
 }
 

@@ -80,7 +80,7 @@ struct kube_object {
     unsigned undone;                             /* how often in a row others undid what was written */
     int64_t wait_ms;                             /* because of that, after this turn; -1: no need */
     unsigned failures;                           /* in a row, undone writes among them */
-    char *trouble;                               /* why it is not written; NULL when it is */
+    char *last_error;                            /* why it is not written; NULL when it is */
     const char *subresource;                     /* of the last write; "": the object itself */
     struct kube_fight fight;
     struct timer settle; /* runs while the fight is on */
@@ -96,10 +96,12 @@ void kube_object_call(struct kube_object *o, enum kube_operation operation, cons
                       struct kube_goal goal, void (*done)(struct kube_object *o, struct kube_answer *a));
 /* Ends the turn. If not ok, or if the write was undone too often, the next one comes after a back-off. */
 void kube_object_end(struct kube_object *o, bool ok, int64_t retry_after_ms);
-/* Ends the turn with the answer's error as trouble. */
+/* Ends the turn with the answer's error. */
 void kube_object_fail(struct kube_object *o, const struct kube_answer *a);
-/* Logs when a trouble begins, changes and ends. "": none. */
-void kube_object_set_trouble(struct kube_object *o, const char *text);
+/* Why the object is not written; logged when it changes. */
+void kube_object_set_error(struct kube_object *o, const char *error);
+/* It is written; logged after an error. */
+void kube_object_clear_error(struct kube_object *o);
 
 /* What an object that the watch shows is to the last write. */
 enum kube_seen {

@@ -135,7 +135,7 @@ static void placement_remove(struct placement *p, struct slot *s)
 /* Updates the metrics about all objects. */
 static void placement_update_metrics(struct placement *p)
 {
-    bool up = kube_watch_synced(p->watch) && !kube_watch_trouble(p->watch);
+    bool up = kube_watch_synced(p->watch) && !kube_watch_error(p->watch);
 
     metric_set(p->o.metrics, METRIC_PLACEMENT_BEHIND, LV_NONE, (double)placement_behind(p));
     metric_set(p->o.metrics, METRIC_KUBE_UP, LV("addonplacementscores", "hub"), up);
@@ -287,7 +287,7 @@ static void slot_let_go(struct slot *s, const char *why)
 {
     s->foreign = true;
     s->exists = s->written = s->takes_over = false;
-    kube_object_set_trouble(&s->write, why);
+    kube_object_set_error(&s->write, why);
     kube_queue_add_after(s->placement->writer.queue, s->object, FOREIGN_RETRY_MS);
 }
 
@@ -480,7 +480,7 @@ static void write_on_status(struct kube_object *o, struct kube_answer *a)
     if (s->scorer)
         metric_set(p->o.metrics, METRIC_PLACEMENT_LAST_WRITE, LV(s->score_name),
                    (double)loop_wall(kube_loop(p->o.hub)).ms / 1000);
-    kube_object_set_trouble(o, "");
+    kube_object_clear_error(o);
     s->overwritten = kube_object_is_overtaken(o);
     s->exists = !o->vanished;
     s->written = !s->overwritten;
@@ -680,17 +680,19 @@ static void placement_on_synced(void *arg)
 }
 
 /* Writes may be allowed where lists are not, and report their own errors. */
-static void placement_on_trouble(void *arg, const char *text)
+static void placement_on_error(void *arg, const char *error)
 {
     struct placement *p = arg;
 
-    if (text)
-        log_warn("watch of AddOnPlacementScores failed", L_STR("err", text));
-    else
-        log_info("watch of AddOnPlacementScores works again");
+    log_warn("watch of AddOnPlacementScores failed", L_STR("err", error));
     placement_update_metrics(p);
-    if (text)
-        placement_begin_writes(p);
+    placement_begin_writes(p);
+}
+
+static void placement_on_recovered(void *arg)
+{
+    log_info("watch of AddOnPlacementScores works again");
+    placement_update_metrics(arg);
 }
 
 /* To tell of it is a write, too: in its turn. */
@@ -729,7 +731,8 @@ struct placement *placement_new(const struct placement_options *o)
         .on_delete = placement_on_delete,
         .on_synced = placement_on_synced,
         .on_restored = placement_on_restored,
-        .on_trouble = placement_on_trouble,
+        .on_error = placement_on_error,
+        .on_recovered = placement_on_recovered,
         .arg = p,
     };
 
@@ -842,12 +845,12 @@ void placement_sync_none(struct placement *p)
     placement_enqueue_all(p);
 }
 
-const char *placement_trouble(const struct placement *p, const struct summary *sum)
+const char *placement_error(const struct placement *p, const struct summary *sum)
 {
     const struct slot *s = placement_slot_of(p, sum->score_name);
 
     if (s)
-        return cstr(s->write.trouble ?: s->contested);
+        return cstr(s->write.last_error ?: s->contested);
     return sum->destination == DESTINATION_PLACEMENT_SCORE
                ? "no AddOnPlacementScore: an earlier scorer uses the same object name"
                : "";
@@ -860,9 +863,9 @@ const char *placement_why_no_items(const struct placement *p, const char *score_
     return s ? slot_why_no_items(s) : "";
 }
 
-const char *placement_hub_trouble(const struct placement *p)
+const char *placement_hub_error(const struct placement *p)
 {
-    return kube_watch_trouble(p->watch);
+    return kube_watch_error(p->watch);
 }
 
 size_t placement_behind(const struct placement *p)

@@ -23,7 +23,7 @@ struct placement;
 struct placement_options {
     struct kube *hub;
     struct metrics *metrics;
-    void (*on_change)(void *arg); /* metrics or troubles may have changed; may be NULL */
+    void (*on_change)(void *arg); /* metrics or errors may have changed; may be NULL */
     void *arg;
     const char *cluster_name; /* the namespace, and ${cluster}; not owned, like all strings here */
     const char *owner;  /* "<namespace>/<add-on>": stable over restarts, unique per agent; no "/" in either */
@@ -47,10 +47,10 @@ void placement_sync(struct placement *p, const struct summaries *list, int64_t s
 void placement_sync_none(struct placement *p);
 
 /* What is wrong with the scorer's object, for people; "" if nothing. */
-const char *placement_trouble(const struct placement *p, const struct summary *s);
+const char *placement_error(const struct placement *p, const struct summary *s);
 /* Why the scorer's last round led to no item although it succeeded, for people; "" if it did not. */
 const char *placement_why_no_items(const struct placement *p, const char *score_name);
 /* Why the objects on the hub cannot be read; NULL if they can, or while this is unknown. */
-const char *placement_hub_trouble(const struct placement *p);
+const char *placement_hub_error(const struct placement *p);
 /* The number of objects whose state on the hub is out of date. */
 size_t placement_behind(const struct placement *p);

@@ -312,7 +312,7 @@ static void claim_on_written(struct kube_object *o, struct kube_answer *a)
     if (a->verdict == KUBE_OK) {
         (void)claim_take(w, a->object);
         log_info("ClusterClaim written", L_STR("claim", w->o.claim), L_STR("value", claim_value(w)));
-        kube_object_set_trouble(o, "");
+        kube_object_clear_error(o);
         kube_object_end(o, true, -1);
     } else {
         if (a->verdict == KUBE_NOT_FOUND)
@@ -464,7 +464,7 @@ static void watcher_decide(struct policy_watcher *w)
     if (!kube_watch_synced(w->claim_watch.watch))
         return;
     if (!lacks_kind &&
-        (!kube_watch_synced(w->policy_watch.watch) || kube_watch_trouble(w->policy_watch.watch))) {
+        (!kube_watch_synced(w->policy_watch.watch) || kube_watch_error(w->policy_watch.watch))) {
         watcher_decide_blind(w);
         return;
     }
@@ -497,18 +497,24 @@ static void watched_on_synced(void *arg)
     watched_show(arg, true);
 }
 
-static void watched_on_trouble(void *arg, const char *text)
+static void watched_on_error(void *arg, const char *error)
 {
     const struct watched_kind *x = arg;
     bool lacks_policies = x == &x->w->policy_watch && kube_watch_refused(x->watch) == KUBE_NO_KIND;
 
-    watched_show(x, text == NULL || lacks_policies);
-    if (!text)
-        log_info("watch works again", L_STR("resource", x->resource->plural));
-    else if (lacks_policies)
-        log_warn("Policies are not installed on this cluster: the claim is empty", L_STR("err", text));
+    watched_show(x, lacks_policies);
+    if (lacks_policies)
+        log_warn("Policies are not installed on this cluster: the claim is empty", L_STR("err", error));
     else
-        log_warn("watch failed", L_STR("resource", x->resource->plural), L_STR("err", text));
+        log_warn("watch failed", L_STR("resource", x->resource->plural), L_STR("err", error));
+}
+
+static void watched_on_recovered(void *arg)
+{
+    const struct watched_kind *x = arg;
+
+    watched_show(x, true);
+    log_info("watch works again", L_STR("resource", x->resource->plural));
 }
 
 static void claims_count(void *arg, enum kube_operation operation, const struct kube_answer *a)
@@ -525,7 +531,8 @@ static void watched_start(struct watched_kind *x, struct policy_watcher *w,
     *x = (struct watched_kind){.w = w, .resource = resource};
     o.resource = resource;
     o.on_synced = watched_on_synced;
-    o.on_trouble = watched_on_trouble;
+    o.on_error = watched_on_error;
+    o.on_recovered = watched_on_recovered;
     o.arg = x;
     x->watch = kube_watch_new(w->o.kube, &o);
 }
@@ -582,13 +589,15 @@ bool policy_watcher_ready(void *watcher, struct buf *why)
     bool ready = true;
 
     for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
-        const char *trouble = kube_watch_trouble(all[i]->watch);
+        const char *error = kube_watch_error(all[i]->watch);
 
         if (kube_watch_synced(all[i]->watch) || (i == 0 && kube_watch_refused(all[i]->watch) == KUBE_NO_KIND))
             continue;
         ready = false;
-        buf_printf(why, "%s: not listed yet%s%s\n", all[i]->resource->plural, trouble ? ": " : "",
-                   cstr(trouble));
+        buf_printf(why, "%s: not listed yet", all[i]->resource->plural);
+        if (error)
+            buf_printf(why, ": %s", error);
+        buf_puts(why, "\n");
     }
     return ready;
 }

@@ -77,7 +77,7 @@ struct fake_kube *fake_kube_new(void)
     check(loop_new(&f->loop, &f->clock.clock) == 0, "no loop");
     f->http = http_new(f->loop, "dynamic-scoring/test");
     f->kube = kube_new(f->loop, f->http, "hub", fake_kube_text(f, "%s/kubeconfig", f->dir));
-    check(!kube_trouble(f->kube), "no client");
+    check(!kube_credentials_error(f->kube), "no client");
     return f;
 }
 

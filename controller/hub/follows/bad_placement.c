@@ -17,7 +17,7 @@ static const char *placements_error(const struct observed *seen)
 {
     for (enum hub_kind kind = HUB_PLACEMENTS; kind <= HUB_DECISIONS; kind++)
         if (!kube_watch_synced(seen->watches[kind]))
-            return kube_watch_trouble(seen->watches[kind]) ?: "not listed yet";
+            return kube_watch_error(seen->watches[kind]) ?: "not listed yet";
     return NULL;
 }
 

@@ -43,7 +43,7 @@ bool cluster_is_in_sync(const struct observed *seen, const struct plan *plan, co
 
 const char *cluster_write_error(const struct hub_cluster *c)
 {
-    return c->write.object.trouble ?: c->write.contested;
+    return c->write.object.last_error ?: c->write.contested;
 }
 
 bool cluster_is_up_to_date(const struct hub_cluster *c)

@@ -82,7 +82,7 @@ bool addons_review(struct addons *a, const struct kube_watch *watch, struct clus
     struct hub_cluster *c;
 
     a->due = (mono_ms){0};
-    if (is_used && kube_watch_trouble(watch))
+    if (is_used && kube_watch_error(watch))
         return false;
     for (size_t at = 0; (c = map_next(&clusters->by_name, &at));) {
         if (!is_used || map_get(&a->present, c->name)) {

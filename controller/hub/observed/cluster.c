@@ -79,7 +79,7 @@ unsigned cluster_see_managed(struct hub_cluster *c, const json_t *object)
 
 bool cluster_has_left(const struct hub_cluster *c, const struct kube_watch *managed)
 {
-    return !c->managed && kube_watch_synced(managed) && !kube_watch_trouble(managed) &&
+    return !c->managed && kube_watch_synced(managed) && !kube_watch_error(managed) &&
            !kube_watch_has(managed, "", c->name);
 }
 

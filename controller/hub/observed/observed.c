@@ -46,7 +46,7 @@ bool observed_has_listed(const struct observed *seen, enum hub_kind kind)
     if (kube_watch_synced(w))
         return true;
     if (kind == HUB_ADDONS)
-        return kube_watch_trouble(w);
+        return kube_watch_error(w);
     if (kind == HUB_PLACEMENTS || kind == HUB_DECISIONS)
         return kind_is_unused(seen, kind) || kind_is_hopeless(w);
     return false;
@@ -69,7 +69,7 @@ const char *observed_error(const struct observed *seen, enum hub_kind kind)
         return NULL;
     if (kind_is_unused(seen, kind) && kind_is_hopeless(w))
         return NULL;
-    return kube_watch_trouble(w);
+    return kube_watch_error(w);
 }
 
 bool observed_review(struct observed *seen, mono_ms now)

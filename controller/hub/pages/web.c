@@ -186,7 +186,7 @@ static bool scorer_is_degraded(const struct fleet *f, const struct hub_scorer *s
     const struct probe_status *p = probe_status(s->probe);
     const struct tally *t = counts_of(f->counts, s);
 
-    if (*s->spec_error || s->last_status.status.trouble || s->share.older || s->share.younger)
+    if (*s->spec_error || s->last_status.status.last_error || s->share.older || s->share.younger)
         return true;
     if ((p->probe.asked && !p->probe.ok) || (p->config.asked && !p->config.ok))
         return true;
@@ -314,7 +314,7 @@ static void json_scorer_members(struct buf *o, const struct answer_view *v, cons
     member_words(o, "summaryError", e->error);
     member_bool(o, "summaryInUse", effective_usable(e));
     member_bool(o, "summaryPending", e->reason == EFFECTIVE_WAITING);
-    member_words(o, "statusError", s->last_status.status.trouble);
+    member_words(o, "statusError", s->last_status.status.last_error);
     member_text(o, "sameScoreAs", same ? same->name : NULL);
     member_bool(o, "sameScoreIsOlder", s->share.older);
     member_bool(o, "sameObject", scorer_shares_object(s));
@@ -676,7 +676,7 @@ static void status_config(struct buf *o, const struct fleet *f)
     member_bool(o, "wanted", configs_distribute(configs));
     status_masks(o, f);
     member_words(o, "error", configs->used.masks_error);
-    member_words(o, "statusError", configs->used.last_status.status.trouble);
+    member_words(o, "statusError", configs->used.last_status.status.last_error);
     member_list(o, "ignored");
     while ((other = map_next(&configs->others, &at))) {
         member_item(o);

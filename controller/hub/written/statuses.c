@@ -334,7 +334,10 @@ static void status_on_written(struct kube_object *o, struct kube_answer *a)
         account_success(st->o, "status");
     else
         account_failure(st->o, "status");
-    kube_object_set_trouble(&s.last->status, ok ? "" : a->why);
+    if (ok)
+        kube_object_clear_error(&s.last->status);
+    else
+        kube_object_set_error(&s.last->status, a->why);
     /* After a finalizer comes the status, once the watch has shown the version that it led to. */
     kube_object_end(o, ok || a->verdict == KUBE_NOT_FOUND, a->retry_after_ms);
 }

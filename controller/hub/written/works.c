@@ -35,7 +35,7 @@ static struct hub_cluster *work_cluster(struct kube_object *o)
 static void work_set_failed(const struct works *w, struct hub_cluster *c, const struct kube_answer *a)
 {
     if (a->verdict != KUBE_RETRY || kube_absence_ms(w->o->kube) >= KUBE_GRACE_MS)
-        kube_object_set_trouble(&c->write.object, a->why);
+        kube_object_set_error(&c->write.object, a->why);
 }
 
 static void work_finish(struct works *w, struct hub_cluster *c, bool ok, int64_t retry_after_ms)
@@ -55,8 +55,8 @@ static void work_finish(struct works *w, struct hub_cluster *c, bool ok, int64_t
 static void work_check_stored(struct hub_cluster *c)
 {
     if (!c->work.frame || c->work.hash != c->write.object.written.hash)
-        kube_object_set_trouble(&c->write.object, "the ManifestWork was changed while it was written: "
-                                                  "check for a mutating webhook or another controller");
+        kube_object_set_error(&c->write.object, "the ManifestWork was changed while it was written: "
+                                                "check for a mutating webhook or another controller");
 }
 
 static void work_on_written(struct kube_object *o, struct kube_answer *a)
@@ -66,7 +66,7 @@ static void work_on_written(struct kube_object *o, struct kube_answer *a)
     bool ok = a->verdict == KUBE_OK && *o->version;
 
     if (a->verdict == KUBE_OK && !ok)
-        kube_object_set_trouble(o, "the API server's answer has no resourceVersion");
+        kube_object_set_error(o, "the API server's answer has no resourceVersion");
     else if (!ok)
         work_set_failed(w, c, a);
     else if (strcmp(o->watched, o->version) == 0)
@@ -111,7 +111,7 @@ static void work_write(struct works *w, struct hub_cluster *c)
     invariant(c->group && !c->write.text);
     r = desired_text(w->desired, c->group, w->o->agent_namespace, &c->write.text);
     if (r < 0) {
-        kube_object_set_trouble(&c->write.object, strerror(-r));
+        kube_object_set_error(&c->write.object, strerror(-r));
         work_finish(w, c, false, -1);
         return;
     }
@@ -180,7 +180,7 @@ enum { TRIM_MS = 2000 };
 static void work_forgive(struct hub_cluster *c)
 {
     c->write.object.failures = 0;
-    free(TAKE_PTR(c->write.object.trouble));
+    free(TAKE_PTR(c->write.object.last_error));
 }
 
 /* It has become as it should be. */
@@ -244,7 +244,7 @@ static struct work_mark work_mark(const struct hub_cluster *c)
                               .leaving = c->leaving,
                               .is_late = c->write.is_late,
                               .has_failed = c->write.object.failures > 0,
-                              .has_error = c->write.object.trouble != NULL};
+                              .has_error = c->write.object.last_error != NULL};
 }
 
 static bool work_mark_same(const struct work_mark *a, const struct work_mark *b)

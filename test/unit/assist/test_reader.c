@@ -149,9 +149,9 @@ static void says_what_cannot_be_listed(void **state)
     reads(t, &policies, 403);
     assert_non_null(strstr(t->failure.detail, "Policies cannot be listed: "));
     assert_non_null(strstr(t->failure.detail, "not you"));
-    assert_non_null(strstr(reader_trouble(t->reader, KIND_POLICIES), "not you"));
+    assert_non_null(strstr(reader_error(t->reader, KIND_POLICIES), "not you"));
     reads(t, &policies, 200);
-    assert_null(reader_trouble(t->reader, KIND_POLICIES));
+    assert_null(reader_error(t->reader, KIND_POLICIES));
 }
 
 static bool shows(struct test *t, const char *sample)
@@ -182,7 +182,7 @@ static void knows_which_kinds_are_not_installed(void **state)
     t->reader = reader_new(t->f->loop, t->f->kube);
     for (int i = 0; i < 4000 && !reader_is_synced(t->reader); i++)
         assert_int_equal(loop_turn(t->f->loop, 5), 0);
-    assert_non_null(reader_trouble(t->reader, KIND_POLICIES));
+    assert_non_null(reader_error(t->reader, KIND_POLICIES));
     assert_false(shows(t, "kubernetes_up{resource=\"policies\""));
     assert_true(shows(t, "kubernetes_up{resource=\"managedclusters\",server=\"hub\"} 0\n"));
     assert_true(shows(t, "kubernetes_up{resource=\"placements\",server=\"hub\"} 1\n"));
@@ -204,7 +204,7 @@ static void reads_the_manifestwork(void **state)
     fake_kube_status(t->f, 403, "Forbidden", "not you");
     reads(t, &q, 200);
     assert_null(t->snapshot->work);
-    assert_non_null(strstr(t->snapshot->work_trouble, "not you"));
+    assert_non_null(strstr(t->snapshot->work_error, "not you"));
 }
 
 static void limits_reads_and_ends_them(void **state)

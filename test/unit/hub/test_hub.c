@@ -20,11 +20,11 @@ static void retries_a_write_whose_answer_has_no_version(void **state)
     rq = wait_written(w, "POST", "c1");
     wait_answered(w, "c1");
     assert_non_null(strstr(rq->body, "scoreName\\\":\\\"score"));
-    assert_non_null(strstr(cstr(cluster(w, "c1")->write.object.trouble), "has no resourceVersion"));
+    assert_non_null(strstr(cstr(cluster(w, "c1")->write.object.last_error), "has no resourceVersion"));
     assert_true(cluster(w, "c1")->write.is_late);
     show_work(w, rq->body, "c1");
     assert_false(cluster(w, "c1")->write.is_late);
-    assert_null(cluster(w, "c1")->write.object.trouble);
+    assert_null(cluster(w, "c1")->write.object.last_error);
 }
 
 static size_t count_writes(struct world *w)
@@ -59,7 +59,7 @@ static void backs_off_when_a_webhook_changes_writes(void **state)
         assert_false(cluster(w, "c1")->write.is_late);     /* what was sent is believed ... */
         show_work(w, fake_kube_text(w->f, work, i), "c1"); /* ... until the watch shows it */
         assert_int_equal(cluster(w, "c1")->write.object.undone, i - 11);
-        assert_non_null(strstr(cstr(cluster(w, "c1")->write.object.trouble), "mutating webhook"));
+        assert_non_null(strstr(cstr(cluster(w, "c1")->write.object.last_error), "mutating webhook"));
     }
     pass_time(w, 1500); /* the back-off is at least two seconds by now */
     assert_int_equal(count_writes(w), n);
@@ -131,7 +131,7 @@ static void delays_no_cluster_for_a_refused_one(void **state)
     show_cluster(w, "c1");
     (void)wait_written(w, "POST", "c1");
     wait_answered(w, "c1");
-    assert_non_null(strstr(cstr(cluster(w, "c1")->write.object.trouble), "403"));
+    assert_non_null(strstr(cstr(cluster(w, "c1")->write.object.last_error), "403"));
     assert_int_equal(totals(w)->failing, 1);
     for (unsigned i = 2; i <= 6; i++)
         show_cluster(w, fake_kube_text(w->f, "c%u", i));

@@ -149,7 +149,7 @@ static void ignores_an_answer_older_than_the_deletion(void **state)
     answer(w, with_version(w, body, "9"));
     pass_time(w, STUCK_MS);
     assert_int_equal(count_of(w, "POST"), 2);
-    assert_null(cluster(w, "c1")->write.object.trouble);
+    assert_null(cluster(w, "c1")->write.object.last_error);
     assert_false(cluster(w, "c1")->write.is_late);
 }
 
@@ -168,7 +168,7 @@ static void ignores_events_of_the_previous_write(void **state)
     wait_begun(w, "c1");
     show_work(w, with_version(w, body, "20"), "c1");
     assert_int_equal(cluster(w, "c1")->write.object.undone, 0);
-    assert_null(cluster(w, "c1")->write.object.trouble);
+    assert_null(cluster(w, "c1")->write.object.last_error);
 }
 
 /* Changed by another writer right after the patch. */
@@ -322,7 +322,7 @@ static void accepts_a_write_whose_answer_was_lost(void **state)
     show_work(w, with_version(w, body, "5"), "c1");
     pass_time(w, STUCK_MS);
     assert_false(cluster(w, "c1")->write.is_late);
-    assert_null(cluster(w, "c1")->write.object.trouble);
+    assert_null(cluster(w, "c1")->write.object.last_error);
     assert_int_equal(cluster(w, "c1")->write.object.failures, 0);
     assert_int_equal(count_of(w, "POST"), 1);
 }

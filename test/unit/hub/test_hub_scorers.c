@@ -296,7 +296,7 @@ static void forgets_writes_from_before_another_leader(void **state)
     lead(w, false);
     assert_null(scorers_find(&seen(w)->scorers, "s")->last_status.sent);
     assert_false(cluster(w, "c1")->write.is_late || hub_self(w->hub).has_counts);
-    assert_null(cluster(w, "c1")->write.object.trouble);
+    assert_null(cluster(w, "c1")->write.object.last_error);
 }
 
 int main(void)

@@ -299,15 +299,15 @@ static void keeps_the_last_good_credentials(void **state)
     fake_kube_advance(f, 60000);
     call(f, &get_a, &g);
     assert_int_equal(g.a.verdict, KUBE_OK);
-    assert_non_null(strstr(kube_trouble(f->kube), "tokenFile: cannot read file"));
+    assert_non_null(strstr(kube_credentials_error(f->kube), "tokenFile: cannot read file"));
     fake_kube_file(f, "token", "second");
     call(f, &get_a, &g);
-    assert_null(kube_trouble(f->kube));
+    assert_null(kube_credentials_error(f->kube));
     assert_header_is(f, 1, "Authorization", "Bearer second");
 
     /* Never known: a verdict, until they come. */
     k = kube_new(f->loop, f->http, "late", late);
-    assert_non_null(strstr(kube_trouble(k), "No such file"));
+    assert_non_null(strstr(kube_credentials_error(k), "No such file"));
     assert_null(kube_default_namespace(k));
     f->kube = k;
     call(f, &get_a, &g);

@@ -110,7 +110,7 @@ static void creates_the_lease(void **state)
     asked(w, 2);
     assert_true(w->leading && kube_lease_leading(w->lease));
     assert_string_equal(kube_lease_holder(w->lease), "me");
-    assert_null(kube_lease_trouble(w->lease));
+    assert_null(kube_lease_error(w->lease));
     assert_string_equal(fake_kube_asked(w->f, 0), "GET /apis/coordination.k8s.io/v1/namespaces/ns/leases/l");
     assert_string_equal(fake_kube_asked(w->f, 1), "POST /apis/coordination.k8s.io/v1/namespaces/ns/leases");
     o = sent(w, 1);
@@ -240,7 +240,7 @@ static void stops_leading_before_others_may_take_over(void **state)
         assert_true(kube_lease_leading(w->lease));
         if (i == 30) { /* the first renewal has been asked for */
             fake_kube_requests(w->f, 3);
-            while (!kube_lease_trouble(w->lease))
+            while (!kube_lease_error(w->lease))
                 fake_kube_idle(w->f);
         }
     }
@@ -248,7 +248,7 @@ static void stops_leading_before_others_may_take_over(void **state)
     fake_kube_advance(w->f, 0);
     assert_false(kube_lease_leading(w->lease));
     assert_false(w->leading);
-    assert_non_null(strstr(kube_lease_trouble(w->lease), "HTTP 500"));
+    assert_non_null(strstr(kube_lease_error(w->lease), "HTTP 500"));
     /* The server is back, and the lease is still ours. */
     fake_kube_idle(w->f);
     fake_default(w->f->server, (struct fake_answer){.body = lease(w, "me", "9")});
@@ -258,7 +258,7 @@ static void stops_leading_before_others_may_take_over(void **state)
     }
     assert_true(w->leading);
     assert_int_equal(w->changes, 3);
-    assert_null(kube_lease_trouble(w->lease));
+    assert_null(kube_lease_error(w->lease));
 }
 
 /* A write whose answer comes late counts from when it was sent. */

@@ -376,7 +376,7 @@ static void holds_back_lists_and_events(void **state)
     kube_events_add(events, &(struct kube_event){about, "v1", "ConfigMap", true, "R", "A", "note"});
     pass(w, 60000, 500);
     assert_int_equal(fake_requests(f->server), asked);
-    assert_non_null(strstr(cstr(kube_watch_trouble(watch)), "the API server does not answer"));
+    assert_non_null(strstr(cstr(kube_watch_error(watch)), "the API server does not answer"));
     fake_push(f->server, (struct fake_answer){.body = "{}", .only_path = "/apis/events.k8s.io"});
     fake_push(f->server,
               (struct fake_answer){.body = "{}", .only_path = "/api/v1/namespaces/ns/configmaps/0"});
@@ -387,7 +387,7 @@ static void holds_back_lists_and_events(void **state)
     pass(w, 10100, 100);
     assert_int_equal(fake_requests(f->server), asked + 4);
     assert_true(kube_watch_synced(watch));
-    assert_null(kube_watch_trouble(watch));
+    assert_null(kube_watch_error(watch));
     assert_int_equal(kube_events_dropped(events), 0);
     watch = kube_watch_free(watch);
     events = kube_events_free(events);

@@ -20,7 +20,7 @@ static void lists_then_watches(void **state)
     assert_false(kube_watch_synced(t->watch));
     expect(t, 6, "+ns/a@3 +ns/b@4 synced +ns/a@11 +ns/c@12 -ns/b ");
     assert_true(kube_watch_synced(t->watch));
-    assert_null(kube_watch_trouble(t->watch));
+    assert_null(kube_watch_error(t->watch));
     assert_true(kube_watch_has(t->watch, "ns", "a"));
     assert_true(kube_watch_has(t->watch, "ns", "c"));
     assert_false(kube_watch_has(t->watch, "ns", "b"));
@@ -97,13 +97,13 @@ static void backs_off_from_a_continue_token_that_repeats(void **state)
     fake_kube_list(f, "20", NULL, obj(t, "b", "1"));
     fake_kube_watch(f, FAKE_WATCH_STAYS, fake_kube_bookmark(f, "21"));
     begin(t);
-    expect(t, 3, "+ns/a@1 +ns/b@1 trouble ");
+    expect(t, 3, "+ns/a@1 +ns/b@1 error ");
     fake_kube_requests(f, 2);
     fake_kube_idle(f);
-    assert_string_equal(kube_watch_trouble(t->watch), "the API server repeats a continue token");
+    assert_string_equal(kube_watch_error(t->watch), "the API server repeats a continue token");
     fake_kube_advance(f, 1000);
     expect(t, 3, "-ns/a ok synced ");
-    assert_null(kube_watch_trouble(t->watch));
+    assert_null(kube_watch_error(t->watch));
     assert_string_equal(fake_kube_asked(f, 2), "GET /api/v1/namespaces/ns/configmaps?limit=100");
 }
 
@@ -253,7 +253,7 @@ static void keeps_up_with_many_events_in_bounded_memory(void **state)
     begin(t);
     fake_kube_turn(f, &t->n, EVENTS + 1);
     fake_kube_settle(f);
-    assert_int_equal(t->troubles, 0);
+    assert_int_equal(t->errors, 0);
     fake_kube_advance(f, 1000);
     assert_watches_from(t, 3, "15999");
 }

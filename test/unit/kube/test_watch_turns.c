@@ -23,7 +23,7 @@ struct heard {
     uint64_t turn;        /* of the last one */
     size_t bytes, most;   /* in this turn, and in any */
     unsigned n_bad_order; /* objects that did not come after the one before */
-    unsigned synced, deleted, troubles, n_values;
+    unsigned synced, deleted, errors, n_values;
 };
 
 static void hear_set(void *arg, json_t *object)
@@ -58,11 +58,12 @@ static void hear_delete(void *arg, const char *namespace, const char *name)
     h->deleted++;
 }
 
-static void hear_trouble(void *arg, const char *text)
+static void hear_error(void *arg, const char *error)
 {
     struct heard *h = arg;
 
-    h->troubles += text != NULL;
+    (void)error;
+    h->errors++;
 }
 
 static void hear_begin(struct heard *h, struct told *t)
@@ -72,7 +73,7 @@ static void hear_begin(struct heard *h, struct told *t)
                                          .on_set = hear_set,
                                          .on_delete = hear_delete,
                                          .on_synced = hear_synced,
-                                         .on_trouble = hear_trouble,
+                                         .on_error = hear_error,
                                          .arg = h};
 
     h->t = t;
@@ -266,9 +267,9 @@ static void takes_nothing_of_a_damaged_page(void **state)
                                                                         "\"1\"},\"items\":[%s,{\"metadata\":",
                                                                         objects)});
     hear_begin(&h, t);
-    fake_kube_turn(t->f, &h.troubles, 1);
+    fake_kube_turn(t->f, &h.errors, 1);
     assert_int_equal(h.n, 0);
-    assert_non_null(strstr(kube_watch_trouble(t->watch), "HTTP 200 with a body that is not JSON at line 1"));
+    assert_non_null(strstr(kube_watch_error(t->watch), "HTTP 200 with a body that is not JSON at line 1"));
 }
 
 /* A tree is freed in one step, so its size is bounded. */
@@ -286,10 +287,10 @@ static void refuses_a_page_with_an_object_that_is_too_large(void **state)
     assert_int_equal(buf_failed(&items), 0);
     fake_kube_list(t->f, "1", NULL, text_of(t->f, &items));
     hear_begin(&h, t);
-    fake_kube_turn(t->f, &h.troubles, 1);
+    fake_kube_turn(t->f, &h.errors, 1);
     assert_int_equal(h.synced, 0);
     assert_int_equal(h.deleted, 0);
-    assert_non_null(strstr(kube_watch_trouble(t->watch),
+    assert_non_null(strstr(kube_watch_error(t->watch),
                            "HTTP 200 with a body that is a list whose item 3 is larger than 4 MiB"));
 }
 

@@ -234,7 +234,7 @@ static void says_why_it_is_not_written(void **state)
     fake_kube_status(w->f, 403, "Forbidden", "no");
     kube_queue_add(w->writer.queue, "a");
     fake_kube_turn(w->f, &w->done, 1);
-    assert_non_null(strstr(w->object.trouble, "no"));
+    assert_non_null(strstr(w->object.last_error, "no"));
     assert_int_equal(w->object.failures, 1);
     assert_int_equal(w->object.written.kind, KUBE_GOAL_NONE);
 }

@@ -14,13 +14,13 @@
 
 #include <cmocka.h>
 
-/* What was told, in order: "+ns/a@1 -ns/a synced !trouble ok". */
+/* What was told, in order: "+ns/a@1 -ns/a synced error ok". */
 struct told {
     struct fake_kube *f;
     struct kube_watch *watch;
     char all[1 << 18]; /* fixed, so that noting takes no memory */
     size_t len;
-    unsigned n, synced, troubles;
+    unsigned n, synced, errors;
 };
 
 static inline void note(struct told *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -61,12 +61,18 @@ static inline void on_restored(void *arg)
     note(arg, "restored");
 }
 
-static inline void on_trouble(void *arg, const char *text)
+static inline void on_error(void *arg, const char *error)
 {
     struct told *t = arg;
 
-    t->troubles += text != NULL;
-    note(t, "%s", text ? "trouble" : "ok");
+    assert_true(*error != '\0');
+    t->errors++;
+    note(t, "error");
+}
+
+static inline void on_recovered(void *arg)
+{
+    note(arg, "ok");
 }
 
 static inline int setup(void **state)
@@ -96,7 +102,8 @@ static inline struct kube_watch_options options(struct told *t)
                                        .on_delete = on_delete,
                                        .on_synced = on_synced,
                                        .on_restored = on_restored,
-                                       .on_trouble = on_trouble,
+                                       .on_error = on_error,
+                                       .on_recovered = on_recovered,
                                        .arg = t};
 }
 

@@ -16,7 +16,7 @@ static void creates_an_object_then_writes_its_status(void **state)
     json_decref(o);
     assert_status(w, 4, 41, until(w, 180000), "True");
     assert_int_equal(placement_behind(w->placement), 0);
-    assert_string_equal(placement_trouble(w->placement, &w->scorer->summary), "");
+    assert_string_equal(placement_error(w->placement, &w->scorer->summary), "");
 }
 
 static void writes_nothing_until_half_of_the_validity_has_passed(void **state)
@@ -69,13 +69,13 @@ static void retries_a_failed_write_with_the_newest_state(void **state)
     round_to(w, 60000);
     assert_asked(w, 6, "PATCH " SCORES "/my-score/status");
     fake_kube_idle(w->f);
-    assert_non_null(strstr(placement_trouble(w->placement, &w->scorer->summary), "leader changed"));
+    assert_non_null(strstr(placement_error(w->placement, &w->scorer->summary), "leader changed"));
     assert_int_equal(placement_behind(w->placement), 1);
     push(w, SCORES, 200, "{}");
     fake_kube_advance(w->f, 3000);
     assert_asked(w, 7, "PATCH " SCORES "/my-score/status");
     fake_kube_idle(w->f);
-    assert_string_equal(placement_trouble(w->placement, &w->scorer->summary), "");
+    assert_string_equal(placement_error(w->placement, &w->scorer->summary), "");
     assert_int_equal(placement_behind(w->placement), 0);
 }
 
@@ -183,7 +183,7 @@ static void lose_to_the_other_namespace(struct world *w)
     round_to(w, 60000);
     assert_asked(w, 6, "PATCH " SCORES "/my-score/status");
     fake_kube_idle(w->f);
-    assert_non_null(strstr(placement_trouble(w->placement, &w->scorer->summary),
+    assert_non_null(strstr(placement_error(w->placement, &w->scorer->summary),
                            "c1/my-score has been taken over by after/addon"));
     push_scores(w, 2);
     round_to(w, 60000);

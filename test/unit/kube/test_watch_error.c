@@ -39,7 +39,7 @@ static void ignores_half_a_line_at_the_end(void **state)
 }
 
 /* The first cut is nothing to tell: the watch goes on from where it was. A server that stays away is. */
-static void reports_no_trouble_for_one_broken_connection(void **state)
+static void reports_no_error_for_one_broken_connection(void **state)
 {
     struct told *t = *state;
     struct fake_kube *f = t->f;
@@ -55,10 +55,10 @@ static void reports_no_trouble_for_one_broken_connection(void **state)
     expect(t, 2, "synced +ns/a@11 ");
     heard = f->clock.wall.ms;
     fake_kube_advance(f, 1000);
-    expect(t, 1, "trouble ");
+    expect(t, 1, "error ");
     assert_int_equal(kube_watch_heard(t->watch).ms, heard);
     assert_checks(t, 2);
-    assert_non_null(strstr(kube_watch_trouble(t->watch), "hub: list configmaps ns: "));
+    assert_non_null(strstr(kube_watch_error(t->watch), "hub: list configmaps ns: "));
     fake_kube_advance(f, 2000);
     expect(t, 2, "ok +ns/b@12 ");
     assert_int_equal(kube_watch_heard(t->watch).ms, f->clock.wall.ms);
@@ -80,7 +80,7 @@ static void hurries_past_a_backoff_and_a_dead_stream(void **state)
     expect(t, 2, "synced +ns/a@11 ");
     kube_watch_hurry(t->watch);
     fake_kube_requests(f, 3);
-    expect(t, 1, "trouble ");
+    expect(t, 1, "error ");
     kube_watch_hurry(t->watch);
     expect(t, 2, "ok +ns/b@12 ");
     assert_watches_from(t, 2, "11");
@@ -97,7 +97,7 @@ static void knows_a_kind_that_is_not_installed(void **state)
     fake_kube_list(f, "10", NULL, "");
     fake_kube_watch(f, FAKE_WATCH_STAYS, fake_kube_bookmark(f, "11"));
     begin(t);
-    expect(t, 1, "trouble ");
+    expect(t, 1, "error ");
     assert_int_equal(kube_watch_refused(t->watch), KUBE_NO_KIND);
     fake_kube_advance(f, 2000);
     expect(t, 2, "ok synced ");
@@ -177,8 +177,8 @@ static void retries_after_other_error_events(void **state)
     fake_kube_requests(f, 2);
     fake_kube_idle(f);
     fake_kube_advance(f, 1000);
-    expect(t, 2, "synced trouble ");
-    assert_string_equal(kube_watch_trouble(t->watch), "hub: watch configmaps: etcd is slow");
+    expect(t, 2, "synced error ");
+    assert_string_equal(kube_watch_error(t->watch), "hub: watch configmaps: etcd is slow");
     fake_kube_advance(f, 2000);
     expect(t, 2, "ok +ns/a@11 ");
     assert_watches_from(t, 5, "10");
@@ -195,8 +195,8 @@ static void waits_for_retry_after(void **state)
     fake_kube_list(f, "10", NULL, "");
     fake_kube_watch(f, FAKE_WATCH_STAYS, fake_kube_bookmark(f, "11"));
     begin(t);
-    expect(t, 1, "trouble ");
-    assert_non_null(strstr(kube_watch_trouble(t->watch), "HTTP 429 Too Many Requests: Too many requests"));
+    expect(t, 1, "error ");
+    assert_non_null(strstr(kube_watch_error(t->watch), "HTTP 429 Too Many Requests: Too many requests"));
     fake_kube_advance(f, 9900);
     fake_kube_idle(f);
     assert_int_equal(fake_requests(f->server), 1);
@@ -212,7 +212,7 @@ static void keeps_its_objects_through_a_long_outage(void **state)
 
     fake_kube_list(f, "10", NULL, obj(t, "a", "1"));
     begin(t);
-    expect(t, 3, "+ns/a@1 synced trouble ");
+    expect(t, 3, "+ns/a@1 synced error ");
     asked = fake_requests(f->server);
     live(t, 6 * 3600);
     /* Every 30 to 60 seconds. */
@@ -224,7 +224,7 @@ static void keeps_its_objects_through_a_long_outage(void **state)
     fake_kube_turn(f, &t->n, 3);
     fake_kube_idle(f);
     /* The text changed once, from the watch's to the list's. */
-    assert_string_equal(t->all, "trouble +ns/b@80 ok ");
+    assert_string_equal(t->all, "error +ns/b@80 ok ");
     assert_int_equal(t->synced, 1);
 }
 
@@ -239,9 +239,8 @@ static void lists_again_after_an_oversized_event(void **state)
     fake_kube_list(f, "20", NULL, obj(t, "a", "15"));
     fake_kube_watch(f, FAKE_WATCH_STAYS, fake_kube_bookmark(f, "21"));
     begin(t);
-    expect(t, 2, "synced trouble ");
-    assert_string_equal(kube_watch_trouble(t->watch),
-                        "hub: watch configmaps: an event exceeds 4194304 bytes");
+    expect(t, 2, "synced error ");
+    assert_string_equal(kube_watch_error(t->watch), "hub: watch configmaps: an event exceeds 4194304 bytes");
     fake_kube_advance(f, 1000);
     expect(t, 2, "+ns/a@15 ok ");
 }
@@ -266,11 +265,11 @@ static void lists_again_after_an_invalid_event(void **state)
         fake_kube_watch(f, FAKE_WATCH_STAYS, lines[i]);
     }
     begin(t);
-    expect(t, 2, "synced trouble ");
-    assert_string_equal(kube_watch_trouble(t->watch), "hub: watch configmaps: the data is not a watch event");
+    expect(t, 2, "synced error ");
+    assert_string_equal(kube_watch_error(t->watch), "hub: watch configmaps: the data is not a watch event");
     for (size_t i = 1; i < ARRAY_SIZE(lines); i++) {
         fake_kube_advance(f, 60000);
-        expect(t, 2, "ok trouble ");
+        expect(t, 2, "ok error ");
         assert_lists(t, 2 * i);
     }
 }
@@ -288,9 +287,9 @@ static void reports_an_invalid_list(void **state)
               (struct fake_answer){.body = "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":null}"});
     fake_kube_watch(t->f, FAKE_WATCH_STAYS, fake_kube_bookmark(t->f, "2"));
     begin(t);
-    expect(t, 1, "trouble ");
+    expect(t, 1, "error ");
     for (size_t i = 1; i < ARRAY_SIZE(bodies); i++) {
-        assert_non_null(strstr(kube_watch_trouble(t->watch), "not a list"));
+        assert_non_null(strstr(kube_watch_error(t->watch), "not a list"));
         fake_kube_advance(t->f, 60000);
         fake_kube_requests(t->f, i + 1);
         fake_kube_idle(t->f);
@@ -310,11 +309,11 @@ static void reports_a_right_taken_away(void **state)
     fake_kube_list(f, "20", NULL, obj(t, "a", "1"));
     fake_kube_watch(f, FAKE_WATCH_STAYS, fake_kube_bookmark(f, "21"));
     begin(t);
-    expect(t, 3, "+ns/a@1 synced trouble ");
-    assert_string_equal(kube_watch_trouble(t->watch), "hub: watch configmaps ns: User u cannot watch");
+    expect(t, 3, "+ns/a@1 synced error ");
+    assert_string_equal(kube_watch_error(t->watch), "hub: watch configmaps ns: User u cannot watch");
     fake_kube_advance(f, 1000);
-    expect(t, 1, "trouble ");
-    assert_string_equal(kube_watch_trouble(t->watch), "hub: list configmaps ns: User u cannot list");
+    expect(t, 1, "error ");
+    assert_string_equal(kube_watch_error(t->watch), "hub: list configmaps ns: User u cannot list");
     fake_kube_advance(f, 1000);
     expect(t, 1, "ok ");
 }
@@ -346,7 +345,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(backs_off_when_streams_end_at_once),
         CASE(ignores_half_a_line_at_the_end),
-        CASE(reports_no_trouble_for_one_broken_connection),
+        CASE(reports_no_error_for_one_broken_connection),
         CASE(hurries_past_a_backoff_and_a_dead_stream),
         CASE(knows_a_kind_that_is_not_installed),
         CASE(lists_again_after_a_410_status),
