@@ -3,6 +3,7 @@
 #include "controller/kube/answer.h"
 
 #include "controller/kube/json.h"
+#include "exporter/base/alloc.h"
 #include "exporter/base/text.h"
 
 #include <stdio.h>
@@ -17,7 +18,8 @@ static void answer_put_message(char *out, size_t size, const json_t *message)
     static const char user[] = " is forbidden: User \"", cannot[] = "\" cannot ";
     const char *name = strstr(cstr(kube_as_str(message)), user);
     const char *quote = name ? strstr(name + sizeof(user) - 1, cannot) : NULL;
-    char shown[USER_BYTES], whole[1024];
+    CLEANUP(cleanup_free) char *whole = NULL;
+    char shown[USER_BYTES];
 
     if (!quote) {
         text_line(out, size, kube_as_text(message));
@@ -25,7 +27,7 @@ static void answer_put_message(char *out, size_t size, const json_t *message)
     }
     name += sizeof(user) - 1;
     text_line(shown, sizeof(shown), (struct str){name, (size_t)(quote - name)});
-    (void)snprintf(whole, sizeof(whole), "forbidden: %.900s (User \"%s\")", quote + 2, shown);
+    whole = xasprintf("forbidden: %s (User \"%s\")", quote + 2, shown);
     text_line(out, size, str_of(whole));
 }
 

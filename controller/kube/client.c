@@ -11,6 +11,7 @@
 #include "controller/kube/server_clock.h"
 #include "controller/kube/verdict.h"
 #include "exporter/base/buf.h"
+#include "exporter/base/invariant.h"
 #include "exporter/http/cause.h"
 
 #include "exporter/base/alloc.h"
@@ -173,6 +174,8 @@ struct kube_call *kube_cancel(struct kube_call *c)
 
 static void call_finish(struct kube_call *c)
 {
+    invariant(!c->http && !c->finishing);
+    invariant(!c->is_telling); /* on_head and on_item have returned */
     LIST_REMOVE(c, entry);
     c->finishing = true;
     /* The end of a stream says nothing: its answer began long ago. */
@@ -267,6 +270,9 @@ static bool call_send_again(struct kube_call *c)
 
 /* ---- The answer's body becomes a tree, in shares of turns ---- */
 
+/* Always KUBE_RETRY, also where an object of the body exceeds KUBE_TREE_MAX_BYTES: a write has been done
+ * all the same, which KUBE_TOO_LARGE would deny, and smaller pages, which a watch asks for after that,
+ * would have the same object. */
 static void call_read_failed(struct kube_call *c)
 {
     char why[256], text[640];
@@ -354,15 +360,16 @@ static void call_read_object(struct kube_call *c, struct http_response *a)
 static void call_take_status(struct kube_call *c, const struct http_response *a)
 {
     struct kube_answer *ret = &c->answer;
-    const char *hint = "";
-    char why[1024];
+    CLEANUP(cleanup_free) char *why = NULL;
 
     kube_status_of_answer(a->status, buf_str(&a->body), ret);
     if (a->retry_after_ms >= 0)
         ret->retry_after_ms = a->retry_after_ms;
     if (ret->verdict == KUBE_NO_KIND)
-        hint = " (is its CustomResourceDefinition installed, and this version served?)";
-    (void)snprintf(why, sizeof(why), "%.512s%s", ret->why, hint);
+        why = xasprintf("%.512s (is its CustomResourceDefinition installed, and this version served?)",
+                        ret->why);
+    else
+        why = xstrdup(ret->why);
     call_explain(c, ret->verdict, why);
 }
 

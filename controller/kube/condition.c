@@ -39,13 +39,16 @@ const char *kube_condition_since(const json_t *status, const struct kube_conditi
 
 json_t *kube_condition_value(const struct kube_condition *c, const char *since, unix_ms now)
 {
+    json_t *value = json_object();
     char time[KUBE_TIME_BYTES];
-    json_auto_t *value = NULL;
 
     kube_time_format(now, time);
-    value = json_pack("{s:s, s:s, s:s, s:s, s:s}", "type", c->type, "status", c->status, "reason", c->reason,
-                      "message", c->message, "lastTransitionTime", since ? since : time);
+    kube_put_str(value, "type", c->type);
+    kube_put_str(value, "status", c->status);
+    kube_put_str(value, "reason", c->reason);
+    kube_put_str(value, "message", c->message);
+    kube_put_str(value, "lastTransitionTime", since ? since : time);
     if (c->generation)
-        (void)json_object_set_new(value, "observedGeneration", json_integer(c->generation));
-    return TAKE_PTR(value);
+        kube_put_int(value, "observedGeneration", c->generation);
+    return value;
 }

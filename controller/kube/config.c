@@ -59,9 +59,9 @@ static struct kubeconfig_reading config_begin(const char *dir)
 static int config_read_file(struct kubeconfig_reading *rd, const char *what, struct str path,
                             struct buf *into)
 {
-    bool absolute = path.n && *path.p == '/';
+    bool is_absolute = path.n && *path.p == '/';
     CLEANUP(cleanup_free)
-    char *full = xasprintf("%s%s%.*s", absolute ? "" : rd->dir, absolute ? "" : "/", STR_ARG(path));
+    char *full = is_absolute ? str_dup(path) : xasprintf("%s/%.*s", rd->dir, STR_ARG(path));
     int r = file_read(full, into);
 
     if (r < 0 && what)
@@ -310,19 +310,26 @@ struct kube_config *kube_config_parse(struct str text, const char *dir, char why
 
 /* ---- In a pod ---- */
 
+/* "https://10.0.0.1:443"; an IPv6 address has brackets. */
+static char *pod_server(const char *host, const char *port)
+{
+    const char *number = port && *port ? port : "443";
+
+    if (strchr(host, ':'))
+        return xasprintf("https://[%s]:%s", host, number);
+    return xasprintf("https://%s:%s", host, number);
+}
+
 static struct kube_config *pod_config_read(const char *dir, char why[512])
 {
     struct kubeconfig_reading rd = config_begin(dir);
-    const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
-    bool v6 = host && strchr(host, ':');
-    CLEANUP(cleanup_free)
-    char *url = xasprintf("https://%s%s%s:%s", v6 ? "[" : "", cstr(host), v6 ? "]" : "",
-                          port && *port ? port : "443");
+    const char *host = cstr(getenv("KUBERNETES_SERVICE_HOST"));
+    CLEANUP(cleanup_free) char *url = pod_server(host, getenv("KUBERNETES_SERVICE_PORT"));
     SECRET_AUTO(token, BLOB_MAX_BYTES);
     BUF_AUTO(ca, BLOB_MAX_BYTES);
     BUF_AUTO(namespace, 256);
 
-    if (!host || !*host)
+    if (!*host)
         config_refuse(&rd, "no kubeconfig, and not in a pod: KUBERNETES_SERVICE_HOST is not set");
     config_set_server(&rd, "KUBERNETES_SERVICE_HOST", str_of(url));
     (void)config_read_file(&rd, "in the cluster", STR("token"), &token);

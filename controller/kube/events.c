@@ -13,6 +13,7 @@
 #include "controller/kube/time.h"
 #include "controller/kube/verdict.h"
 #include "exporter/base/alloc.h"
+#include "exporter/base/invariant.h"
 #include "exporter/base/random.h"
 #include "exporter/base/utf8.h"
 
@@ -53,6 +54,7 @@ static void event_post(void *arg, const char *text)
     const struct kube_request rq = {
         .method = KUBE_CREATE, .resource = &kube_events, .namespace = kube_namespace(event), .body = event};
 
+    invariant(!e->call); /* the queue has one active key */
     e->sending = text;
     e->call = kube_start(e->kube, &rq, event_on_sent, e);
 }
@@ -81,26 +83,40 @@ struct kube_events *kube_events_free(struct kube_events *e)
     return NULL;
 }
 
+/* Unique, and begins with the object's. */
+static char *event_name(const json_t *about)
+{
+    return xasprintf("%.200s.%016llx", kube_name(about), (unsigned long long)rand_u64());
+}
+
+static void event_put_regarding(json_t *event, const struct kube_event *ev, const char *namespace)
+{
+    json_t *regarding = kube_put_object(event, "regarding");
+
+    kube_put_str(regarding, "apiVersion", ev->api_version);
+    kube_put_str(regarding, "kind", ev->kind);
+    kube_put_str(regarding, "namespace", namespace);
+    kube_put_str(regarding, "name", kube_name(ev->about));
+    kube_put_str(regarding, "uid", kube_uid(ev->about));
+}
+
 static char *event_text(const struct kube_events *e, const struct kube_event *ev)
 {
     /* Events of cluster-scoped objects are in "default". */
     const char *namespace = *kube_namespace(ev->about) ? kube_namespace(ev->about) : "default";
+    CLEANUP(cleanup_free) char *name = event_name(ev->about);
+    json_auto_t *event = kube_resource_object(&kube_events, namespace, name);
     char now[KUBE_TIME_BYTES];
-    json_auto_t *event = NULL;
 
+    event_put_regarding(event, ev, namespace);
     kube_micro_time_format(kube_wall(e->kube), now);
-    event = json_pack(
-        "{s:s, s:s, s:{s:o, s:s}, s:{s:s, s:s, s:s, s:s, s:s}, s:s, s:s, s:o, s:o, s:o, s:s, s:s}",
-        "apiVersion", "events.k8s.io/v1", "kind", "Event", //
-        "metadata", "name",
-        json_sprintf("%.200s.%016llx", kube_name(ev->about), (unsigned long long)rand_u64()), "namespace",
-        namespace, //
-        "regarding", "apiVersion", ev->api_version, "kind", ev->kind, "namespace", namespace, "name",
-        kube_name(ev->about), "uid", kube_uid(ev->about), //
-        "eventTime", now, "type", ev->warning ? "Warning" : "Normal", "reason",
-        kube_line(ev->reason, WORD_BYTES), "action", kube_line(ev->action, WORD_BYTES), "note",
-        kube_line(ev->note, NOTE_BYTES), "reportingController", e->controller, "reportingInstance",
-        e->instance);
+    kube_put_str(event, "eventTime", now);
+    kube_put_str(event, "type", ev->warning ? "Warning" : "Normal");
+    kube_put(event, "reason", kube_line(ev->reason, WORD_BYTES));
+    kube_put(event, "action", kube_line(ev->action, WORD_BYTES));
+    kube_put(event, "note", kube_line(ev->note, NOTE_BYTES));
+    kube_put_str(event, "reportingController", e->controller);
+    kube_put_str(event, "reportingInstance", e->instance);
     return json_dumps(event, JSON_COMPACT);
 }
 

@@ -38,6 +38,7 @@ enum {
     MAX_BODY = 64 << 10, /* of a TokenReview */
     MAX_REPLY = 1 << 20, /* with the user's groups, which come again in the SubjectAccessReview */
     USER_BYTES = 256,
+    REFUSAL_BYTES = USER_BYTES + 256,
     RETRY_SECONDS = 5,
     LATE_MS = 1000, /* after this the server gives up on a loop that hangs */
 };
@@ -85,7 +86,7 @@ struct answer {
     mono_ms expires;
     bool allowed;
     struct httpd_refusal refusal; /* unless allowed */
-    char text[USER_BYTES + 256];  /* the refusal's */
+    char text[REFUSAL_BYTES];     /* the refusal's */
     struct bearers waiting;
 };
 
@@ -182,6 +183,7 @@ static struct group *answer_group(const struct answer *a)
 
 static void answer_take(struct answer *a)
 {
+    invariant(answer_group(a)->n > 0);
     TAILQ_REMOVE(&answer_group(a)->answers, a, place);
     answer_group(a)->n--;
 }
@@ -240,9 +242,11 @@ static void answer_tell(struct answer *a, const struct httpd_refusal *refusal)
 {
     struct guard_bearer *b;
 
+    invariant(answer_group(a)->under_way > 0);
     answer_group(a)->under_way--;
     while ((b = STAILQ_FIRST(&a->waiting))) {
         STAILQ_REMOVE_HEAD(&a->waiting, next);
+        invariant(answer_group(a)->waiting > 0);
         answer_group(a)->waiting--;
         bearer_decide(b, refusal);
     }
@@ -311,26 +315,49 @@ static void access_on_reply(void *arg, struct kube_answer *reply)
 }
 
 /* About the user as a TokenReview describes it. */
+static json_t *access_question(const json_t *user, const char *name, const struct kube_path_right *right)
+{
+    json_t *review = json_object(), *spec, *path;
+
+    kube_put_str(review, "apiVersion", "authorization.k8s.io/v1");
+    kube_put_str(review, "kind", kube_subjectaccessreviews.kind);
+    spec = kube_put_object(review, "spec");
+    kube_put_str(spec, "user", name);
+    kube_put(spec, "groups", json_incref(kube_list(user, "groups", NULL)));
+    kube_put(spec, "uid", json_incref(kube_get(user, "uid", NULL)));
+    kube_put(spec, "extra", json_incref(kube_map(user, "extra", NULL)));
+    path = kube_put_object(spec, "nonResourceAttributes");
+    kube_put_str(path, "path", right->url);
+    kube_put_str(path, "verb", right->verb);
+    return review;
+}
+
+/* The refusal, as the user gets it if access is denied. */
+static void access_explain(char text[REFUSAL_BYTES], const char *name, const struct kube_path_right *right)
+{
+    BUF_AUTO(sentence, REFUSAL_BYTES - 1);
+    char shown[USER_BYTES];
+
+    text_line(shown, sizeof(shown), str_of(name));
+    buf_printf(&sentence, "403: user \"%s\" cannot %s path \"%s\": ", shown, right->verb, right->url);
+    buf_puts(&sentence, "bind it to a ClusterRole that allows this nonResourceURL\n");
+    invariant(buf_failed(&sentence) == 0); /* a name of USER_BYTES, and literals */
+    memcpy(text, sentence.p, sentence.n);
+    text[sentence.n] = '\0';
+}
+
 static void access_ask(struct answer *a, const json_t *user, const char *name)
 {
     int64_t left = mono_diff(kube_now(a->guard->kube), a->deadline);
-    json_auto_t *body = json_pack("{s:s, s:s, s:{s:s, s:O*, s:O*, s:O*, s:{s:s, s:s}}}", "apiVersion",
-                                  "authorization.k8s.io/v1", "kind", "SubjectAccessReview", "spec", "user",
-                                  name, "groups", kube_list(user, "groups", NULL), //
-                                  "uid", kube_get(user, "uid", NULL), "extra", kube_map(user, "extra", NULL),
-                                  "nonResourceAttributes", "path", a->right->url, "verb", a->right->verb);
+    json_auto_t *body = access_question(user, name, a->right);
     const struct kube_request rq = {.method = KUBE_CREATE,
                                     .resource = &kube_subjectaccessreviews,
                                     .body = body,
                                     .max_answer = 2 * MAX_REPLY,
                                     .timeout_ms = left > 1 ? left : 1};
-    char shown[USER_BYTES];
 
-    text_line(shown, sizeof(shown), str_of(name));
-    (void)snprintf(a->text, sizeof(a->text),
-                   "403: user \"%s\" cannot %s path \"%s\": bind it to a ClusterRole that allows this "
-                   "nonResourceURL\n",
-                   shown, a->right->verb, a->right->url);
+    invariant(!a->call);
+    access_explain(a->text, name, a->right);
     a->call = kube_start(a->guard->kube, &rq, access_on_reply, a);
 }
 
@@ -396,6 +423,7 @@ static bool answer_wait(struct answer *a, struct guard_bearer *b, struct httpd_r
     struct group *g = answer_group(a);
 
     *ret = (struct httpd_refusal){.text = no_answer, .retry_after = RETRY_SECONDS};
+    invariant(a->call || STAILQ_EMPTY(&a->waiting)); /* who waits, waits for a call */
     if (kube_is_unreachable(a->guard->kube)) {
         guard_note_failure(a->guard, "the API server is away");
         return false;
@@ -429,6 +457,22 @@ static void guard_review(struct kube_guard *g, struct guard_bearer *b)
     }
 }
 
+/* Server's thread, lock held. The loop is woken by the first one. */
+static void arrived_add(struct kube_guard *g, struct guard_bearer *b)
+{
+    invariant(lock_is_held(&g->lock));
+    if (STAILQ_EMPTY(&g->arrived))
+        loop_post(kube_loop(g->kube), &g->post);
+    STAILQ_INSERT_TAIL(&g->arrived, b, next);
+}
+
+/* Loop, lock held. Moves all of them. */
+static void arrived_take(struct kube_guard *g, struct bearers *ret)
+{
+    invariant(lock_is_held(&g->lock));
+    STAILQ_CONCAT(ret, &g->arrived);
+}
+
 static void guard_on_arrived(struct post *p)
 {
     struct kube_guard *g = CONTAINER_OF(p, struct kube_guard, post);
@@ -436,7 +480,7 @@ static void guard_on_arrived(struct post *p)
     struct guard_bearer *b;
 
     lock_take(&g->lock);
-    STAILQ_CONCAT(&arrived, &g->arrived);
+    arrived_take(g, &arrived);
     lock_release(&g->lock);
     while ((b = STAILQ_FIRST(&arrived))) {
         STAILQ_REMOVE_HEAD(&arrived, next);
@@ -482,9 +526,7 @@ static void guard_check(void *arg, const struct httpd_request *rq, const struct 
                                .credential = {b->bytes, credential.n}};
     memcpy(b->bytes, credential.p, credential.n);
     lock_take(&g->lock);
-    if (STAILQ_EMPTY(&g->arrived))
-        loop_post(kube_loop(g->kube), &g->post);
-    STAILQ_INSERT_TAIL(&g->arrived, b, next);
+    arrived_add(g, b);
     lock_release(&g->lock);
 }
 

@@ -71,6 +71,45 @@ bool kube_list_has(const json_t *list, const char *text)
     return false;
 }
 
+/* ---- Making documents ---- */
+
+void kube_put(json_t *object, const char *name, json_t *value)
+{
+    if (value)
+        (void)json_object_set_new(object, name, value);
+}
+
+void kube_put_str(json_t *object, const char *name, const char *text)
+{
+    if (text)
+        kube_put(object, name, json_string(text));
+}
+
+void kube_put_int(json_t *object, const char *name, int64_t n)
+{
+    kube_put(object, name, json_integer(n));
+}
+
+void kube_put_bool(json_t *object, const char *name, bool is_true)
+{
+    kube_put(object, name, json_boolean(is_true));
+}
+
+json_t *kube_put_object(json_t *object, const char *name)
+{
+    json_t *value = json_object();
+
+    kube_put(object, name, value);
+    return value;
+}
+
+void kube_append(json_t *list, json_t *value)
+{
+    (void)json_array_append_new(list, value);
+}
+
+/* ---- Documents ---- */
+
 int kube_json_parse(json_t **ret, struct str text, char why[256])
 {
     json_error_t e;

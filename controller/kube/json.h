@@ -38,6 +38,18 @@ bool kube_list_has(const json_t *list, const char *text);
 #define kube_label(o, key)      kube_str(o, "metadata", "labels", key, NULL)
 #define kube_annotation(o, key) kube_str(o, "metadata", "annotations", key, NULL)
 
+/* ---- Making documents, member by member, in the order in which they are written ---- */
+
+/* Sets a member, whose value is taken. NULL leaves it out. */
+void kube_put(json_t *object, const char *name, json_t *value);
+void kube_put_str(json_t *object, const char *name, const char *text);
+void kube_put_int(json_t *object, const char *name, int64_t n);
+void kube_put_bool(json_t *object, const char *name, bool is_true);
+/* Sets a member to a new, empty object; returns it, borrowed. */
+json_t *kube_put_object(json_t *object, const char *name);
+/* Appends a value, which is taken. */
+void kube_append(json_t *list, json_t *value);
+
 /* ---- Documents ---- */
 
 /* Parses a document of at most 2048 levels. -EINVAL with a sentence in `why` (may be NULL). The second cuts

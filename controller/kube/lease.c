@@ -12,6 +12,7 @@
 #include "controller/kube/verdict.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/invariant.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/random.h"
@@ -22,6 +23,12 @@
 
 enum { DURATION_MS = 15000, RENEW_DEADLINE_MS = 10000, RETRY_MS = 2000, RELEASE_MS = 5000 };
 
+enum lease_role {
+    ROLE_UNKNOWN, /* until the Lease has been read or written once */
+    ROLE_STANDBY,
+    ROLE_LEADER, /* and leading_until is ahead, or the timer `end` is due */
+};
+
 struct kube_lease {
     struct kube *kube;
     struct kube_lease_options o;
@@ -31,9 +38,8 @@ struct kube_lease {
     mono_ms changed_at;      /* when that version was first seen */
     mono_ms sent_at;         /* of the call under way */
     mono_ms leading_until;
-    bool leading; /* as last passed to on_change */
-    bool known;   /* on_change was called */
-    bool releasing;
+    enum lease_role role; /* as last passed to on_change */
+    bool releasing;       /* no role follows, but ROLE_STANDBY */
     void (*released)(void *arg);
     void *released_arg;
     char last_error[768]; /* "": the last read or write succeeded */
@@ -53,7 +59,7 @@ struct kube_lease *kube_lease_free(struct kube_lease *l)
 
 bool kube_lease_leading(const struct kube_lease *l)
 {
-    return l->leading && mono_before(kube_now(l->kube), l->leading_until);
+    return l->role == ROLE_LEADER && mono_before(kube_now(l->kube), l->leading_until);
 }
 
 const char *kube_lease_holder(const struct kube_lease *l)
@@ -66,20 +72,24 @@ const char *kube_lease_error(const struct kube_lease *l)
     return l->last_error[0] ? l->last_error : NULL;
 }
 
-static void lease_set_leading(struct kube_lease *l, bool leading)
+/* The only place where the role changes. */
+static void lease_become(struct kube_lease *l, enum lease_role role)
 {
-    if (l->known && l->leading == leading)
+    enum lease_role before = l->role;
+
+    if (before == role)
         return;
-    if (leading)
+    invariant(role != ROLE_UNKNOWN);
+    invariant(role != ROLE_LEADER || (!l->releasing && mono_before(kube_now(l->kube), l->leading_until)));
+    l->role = role;
+    if (role == ROLE_LEADER)
         log_info("leading", L_STR("lease", l->o.name), L_STR("identity", l->o.identity));
-    else if (!l->leading)
+    else if (before == ROLE_UNKNOWN)
         log_info("standing by", L_STR("lease", l->o.name), L_STR("identity", l->o.identity),
                  L_STR("leader", kube_lease_holder(l)));
     else if (!l->releasing)
         log_warn("no longer leading", L_STR("lease", l->o.name), L_STR("identity", l->o.identity));
-    l->known = true;
-    l->leading = leading;
-    l->o.on_change(l->o.arg, leading);
+    l->o.on_change(l->o.arg, role == ROLE_LEADER);
 }
 
 static bool lease_is_ours(const struct kube_lease *l)
@@ -153,6 +163,7 @@ static void lease_call(struct kube_lease *l, enum kube_method method, const json
         .timeout_ms = RENEW_DEADLINE_MS / 2,
     };
 
+    invariant(!l->call);
     l->sent_at = kube_now(l->kube);
     l->call = kube_start(l->kube, &rq, done, l);
 }
@@ -174,7 +185,7 @@ static void lease_on_written(void *arg, struct kube_answer *a)
         kube_timer_move(kube_loop(l->kube), &l->end, mono_diff(kube_now(l->kube), l->leading_until));
         lease_next_try(l);
         if (mono_before(kube_now(l->kube), l->leading_until))
-            lease_set_leading(l, true);
+            lease_become(l, ROLE_LEADER);
     } else if (a->verdict == KUBE_CONFLICT || a->verdict == KUBE_EXISTS || a->verdict == KUBE_NOT_FOUND) {
         /* Someone else was faster: our copy is old. When it changed is unknown, so that counts from the
          * next read. */
@@ -186,28 +197,33 @@ static void lease_on_written(void *arg, struct kube_answer *a)
     }
 }
 
-/* Makes us the holder, or for a release nobody, and keeps what others wrote besides the spec. */
-static void lease_write(struct kube_lease *l)
+/* With us as the holder, or for a release nobody. */
+static json_t *lease_spec(const struct kube_lease *l)
 {
-    const char *acquired = kube_str(l->seen, "spec", "acquireTime", NULL);
-    json_auto_t *lease =
-        l->seen ? json_copy(l->seen)
-                : json_pack("{s:s, s:s, s:{s:s, s:s}}", "apiVersion", "coordination.k8s.io/v1", "kind",
-                            "Lease", "metadata", "name", l->o.name, "namespace", l->o.namespace);
+    json_t *spec = json_object();
+    bool is_ours = lease_is_ours(l);
     char now[KUBE_TIME_BYTES];
     int64_t transitions = 0;
 
     kube_micro_time_format(loop_wall(kube_loop(l->kube)), now);
     (void)kube_int(l->seen, &transitions, "spec", "leaseTransitions", NULL);
-    if (!lease_is_ours(l)) {
-        transitions += l->seen != NULL;
-        acquired = now;
-    }
-    (void)json_object_set_new(
-        lease, "spec",
-        json_pack("{s:s, s:I, s:s?, s:s, s:I}", "holderIdentity", l->releasing ? "" : l->o.identity,
-                  "leaseDurationSeconds", (json_int_t)(l->releasing ? 1 : DURATION_MS / 1000), "acquireTime",
-                  acquired, "renewTime", now, "leaseTransitions", (json_int_t)transitions));
+    if (l->seen && !is_ours)
+        transitions++;
+    kube_put_str(spec, "holderIdentity", l->releasing ? "" : l->o.identity);
+    kube_put_int(spec, "leaseDurationSeconds", l->releasing ? 1 : DURATION_MS / 1000);
+    kube_put_str(spec, "acquireTime", is_ours ? kube_str(l->seen, "spec", "acquireTime", NULL) : now);
+    kube_put_str(spec, "renewTime", now);
+    kube_put_int(spec, "leaseTransitions", transitions);
+    return spec;
+}
+
+/* Keeps what others wrote besides the spec. */
+static void lease_write(struct kube_lease *l)
+{
+    json_auto_t *lease =
+        l->seen ? json_copy(l->seen) : kube_resource_object(&kube_leases, l->o.namespace, l->o.name);
+
+    kube_put(lease, "spec", lease_spec(l));
     lease_call(l, l->seen ? KUBE_UPDATE : KUBE_CREATE, lease, lease_on_written);
 }
 
@@ -225,7 +241,7 @@ static void lease_take_answer(struct kube_lease *l, json_t *lease)
     } else {
         /* A standby looks twice as often as a leader renews, and as soon as the Lease expires. */
         kube_timer_move(kube_loop(l->kube), &l->timer, left < pause ? left : pause);
-        lease_set_leading(l, false);
+        lease_become(l, ROLE_STANDBY);
     }
 }
 
@@ -252,7 +268,7 @@ static void lease_on_timer(struct timer *t)
 
     if (l->call)
         return;
-    if (l->leading && l->seen && lease_is_ours(l) && !l->releasing)
+    if (l->role == ROLE_LEADER && l->seen && lease_is_ours(l) && !l->releasing)
         lease_write(l);
     else
         lease_call(l, KUBE_GET, NULL, lease_on_read);
@@ -264,8 +280,8 @@ static void lease_on_end(struct timer *t)
 
     if (l->releasing)
         lease_finish_release(l);
-    else if (l->leading && !mono_before(kube_now(l->kube), l->leading_until))
-        lease_set_leading(l, false);
+    else if (l->role == ROLE_LEADER && !mono_before(kube_now(l->kube), l->leading_until))
+        lease_become(l, ROLE_STANDBY);
 }
 
 void kube_lease_release(struct kube_lease *l, void (*done)(void *arg), void *arg)
@@ -276,8 +292,8 @@ void kube_lease_release(struct kube_lease *l, void (*done)(void *arg), void *arg
     l->call = kube_cancel(l->call);
     kube_timer_move(kube_loop(l->kube), &l->timer, 0);
     kube_timer_move(kube_loop(l->kube), &l->end, RELEASE_MS);
-    if (l->leading)
-        lease_set_leading(l, false);
+    if (l->role == ROLE_LEADER)
+        lease_become(l, ROLE_STANDBY);
 }
 
 void kube_lease_make_identity(char out[KUBE_IDENTITY_BYTES])

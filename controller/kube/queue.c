@@ -8,6 +8,7 @@
 #include "controller/kube/verdict.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/invariant.h"
 #include "exporter/base/map.h"
 
 #include <stdio.h>
@@ -22,17 +23,22 @@ enum {
 };
 static const double TURN_SECONDS = 0.004; /* of starts, then others have their turn */
 
-enum state { WAITING, READY, ACTIVE };
+enum item_state {
+    ITEM_NEW,     /* in no state, between two of the others */
+    ITEM_WAITING, /* for its timer */
+    ITEM_READY,   /* in the list of starts */
+    ITEM_ACTIVE,  /* until kube_queue_done() */
+};
 
-struct item {
+struct queue_item {
     struct kube_queue *queue;
-    TAILQ_ENTRY(item) entry; /* READY: in the order of the starts */
-    struct timer timer;      /* WAITING: until when */
-    enum state state;
+    TAILQ_ENTRY(queue_item) entry; /* ITEM_READY: in the order of the starts */
+    struct timer timer;            /* ITEM_WAITING: until when */
+    enum item_state state;
     bool urgent;
-    bool again; /* ACTIVE: wanted once more, at again_at */
+    bool again; /* ITEM_ACTIVE: wanted once more, at again_at */
     mono_ms again_at;
-    bool forgotten;
+    bool forgotten; /* ITEM_ACTIVE: not to be repeated */
     unsigned failures;
     char key[];
 };
@@ -40,88 +46,147 @@ struct item {
 struct kube_queue {
     struct loop *loop;
     struct kube_queue_options o;
-    struct map items;         /* by key */
-    TAILQ_HEAD(, item) ready; /* the urgent ones first */
+    struct map items;               /* by key */
+    TAILQ_HEAD(, queue_item) ready; /* the urgent ones first */
     size_t active;
     int64_t tokens;
     mono_ms filled_at;
     struct timer pump;
+    bool is_pumping; /* `work` may be running */
     struct kube_waiter waiter;
 };
 
-static void item_make_ready(struct item *it)
-{
-    it->state = READY;
-    loop_timer_clear(it->queue->loop, &it->timer);
-    if (it->urgent)
-        TAILQ_INSERT_HEAD(&it->queue->ready, it, entry);
-    else
-        TAILQ_INSERT_TAIL(&it->queue->ready, it, entry);
-    kube_timer_move(it->queue->loop, &it->queue->pump, 0);
-}
+/* ---- The states of an item. Each function enters one, from whichever other it may follow ---- */
 
-static void item_make_waiting(struct item *it, int64_t ms)
-{
-    it->state = WAITING;
-    kube_timer_move(it->queue->loop, &it->timer, ms > 0 ? ms : 0);
-}
-
-static void item_remove(struct item *it)
+static void item_leave_state(struct queue_item *it)
 {
     struct kube_queue *q = it->queue;
 
-    if (it->state == READY)
-        TAILQ_REMOVE(&it->queue->ready, it, entry);
-    (void)map_take(&q->items, it->key);
-    loop_timer_clear(q->loop, &it->timer);
+    switch (it->state) {
+    case ITEM_WAITING:
+        loop_timer_clear(q->loop, &it->timer);
+        break;
+    case ITEM_READY:
+        TAILQ_REMOVE(&q->ready, it, entry);
+        break;
+    case ITEM_ACTIVE:
+        invariant(q->active > 0);
+        q->active--;
+        break;
+    case ITEM_NEW:
+        break;
+    }
+    invariant(it->timer.place == 0); /* only who waits has a timer */
+    it->state = ITEM_NEW;
+}
+
+/* Also for an item that is ready, and has become urgent. */
+static void item_make_ready(struct queue_item *it)
+{
+    struct kube_queue *q = it->queue;
+
+    invariant(it->state != ITEM_ACTIVE); /* what is worked on is not started again */
+    item_leave_state(it);
+    it->state = ITEM_READY;
+    if (it->urgent)
+        TAILQ_INSERT_HEAD(&q->ready, it, entry);
+    else
+        TAILQ_INSERT_TAIL(&q->ready, it, entry);
+    kube_timer_move(q->loop, &q->pump, 0);
+}
+
+static void item_make_waiting(struct queue_item *it, int64_t ms)
+{
+    item_leave_state(it);
+    it->state = ITEM_WAITING;
+    kube_timer_move(it->queue->loop, &it->timer, ms > 0 ? ms : 0);
+}
+
+static void item_make_active(struct queue_item *it)
+{
+    struct kube_queue *q = it->queue;
+
+    invariant(it->state == ITEM_READY);
+    invariant(q->active < q->o.max_active);
+    item_leave_state(it);
+    it->state = ITEM_ACTIVE;
+    it->again = false;
+    q->active++;
+}
+
+/* Removal is the end, not a state. */
+static void item_remove(struct queue_item *it)
+{
+    item_leave_state(it);
+    (void)map_take(&it->queue->items, it->key);
     free(it);
 }
 
 static void item_on_timer(struct timer *t)
 {
-    item_make_ready(CONTAINER_OF(t, struct item, timer));
+    struct queue_item *it = CONTAINER_OF(t, struct queue_item, timer);
+
+    invariant(it->state == ITEM_WAITING);
+    item_make_ready(it);
+}
+
+/* ---- Starts ---- */
+
+static void queue_fill_tokens(struct kube_queue *q)
+{
+    int64_t most = (int64_t)q->o.burst * TOKEN;
+    int64_t more = mono_diff(q->filled_at, loop_now(q->loop)) * q->o.per_second;
+
+    q->filled_at = loop_now(q->loop);
+    q->tokens = more > most - q->tokens ? most : q->tokens + more;
+}
+
+/* The next item that may be started in this turn; NULL if none may. */
+static struct queue_item *queue_next_start(const struct kube_queue *q)
+{
+    bool has_time = loop_turn_seconds(q->loop) < TURN_SECONDS || q->active == 0;
+
+    if (q->active >= q->o.max_active || q->tokens < TOKEN || !has_time)
+        return NULL;
+    return TAILQ_FIRST(&q->ready);
 }
 
 static void queue_on_pump(struct timer *t)
 {
     struct kube_queue *q = CONTAINER_OF(t, struct kube_queue, pump);
-    int64_t most = (int64_t)q->o.burst * TOKEN;
-    int64_t more = mono_diff(q->filled_at, loop_now(q->loop)) * q->o.per_second;
-    struct item *next;
+    struct queue_item *next;
 
-    q->filled_at = loop_now(q->loop);
-    q->tokens = more > most - q->tokens ? most : q->tokens + more;
+    queue_fill_tokens(q);
     if (q->o.kube && kube_is_unreachable(q->o.kube))
         return;
-    while ((next = TAILQ_FIRST(&q->ready)) && q->active < q->o.max_active && q->tokens >= TOKEN &&
-           (loop_turn_seconds(q->loop) < TURN_SECONDS || !q->active)) {
-        TAILQ_REMOVE(&q->ready, next, entry);
-        next->state = ACTIVE;
-        next->again = false;
-        q->active++;
+    q->is_pumping = true;
+    while ((next = queue_next_start(q))) {
+        item_make_active(next);
         q->tokens -= TOKEN;
         q->o.work(q->o.arg, next->key);
     }
-    if (next && q->active < q->o.max_active)
+    q->is_pumping = false;
+    if (!TAILQ_EMPTY(&q->ready) && q->active < q->o.max_active)
         kube_timer_move(q->loop, t, (TOKEN - q->tokens) / q->o.per_second + 1);
 }
 
+/* All that waited for the server is spread over the next seconds, and its failures are forgotten. */
 static void queue_on_return(struct kube_waiter *w)
 {
     struct kube_queue *q = CONTAINER_OF(w, struct kube_queue, waiter);
-    struct item *it;
+    struct queue_item *it;
     size_t at = 0;
 
     while ((it = map_next(&q->items, &at))) {
-        bool waits = it->state == READY || (it->state == WAITING && it->failures);
+        bool waits = it->state == ITEM_READY || (it->state == ITEM_WAITING && it->failures);
 
         it->failures = 0;
-        if (it->state == READY)
-            TAILQ_REMOVE(&q->ready, it, entry);
         if (waits)
             item_make_waiting(it, kube_return_ms());
     }
 }
+
+/* ---- The queue ---- */
 
 struct kube_queue *kube_queue_new(struct loop *loop, const struct kube_queue_options *o)
 {
@@ -146,27 +211,29 @@ struct kube_queue *kube_queue_new(struct loop *loop, const struct kube_queue_opt
 
 struct kube_queue *kube_queue_free(struct kube_queue *q)
 {
-    struct item *it;
+    struct queue_item *it;
     size_t at = 0;
 
     if (!q)
         return NULL;
+    invariant(!q->is_pumping); /* `work` would return into what is gone */
     if (q->o.kube)
         LIST_REMOVE(&q->waiter, entry);
     while ((it = map_next(&q->items, &at))) {
-        loop_timer_clear(q->loop, &it->timer);
+        item_leave_state(it);
         free(it);
     }
+    invariant(q->active == 0 && TAILQ_EMPTY(&q->ready));
     map_done(&q->items);
     loop_timer_clear(q->loop, &q->pump);
     free(q);
     return NULL;
 }
 
-static struct item *item_new(struct kube_queue *q, const char *key)
+static struct queue_item *item_new(struct kube_queue *q, const char *key)
 {
     size_t n = strlen(key);
-    struct item *it = xcalloc(1, sizeof(*it) + n + 1);
+    struct queue_item *it = xcalloc(1, sizeof(*it) + n + 1);
 
     memcpy(it->key, key, n);
     it->queue = q;
@@ -175,28 +242,45 @@ static struct item *item_new(struct kube_queue *q, const char *key)
     return it;
 }
 
+/* An active item is repeated, at the earliest of the times asked for. */
+static void item_repeat(struct queue_item *it, mono_ms at)
+{
+    if (!it->again || mono_before(at, it->again_at))
+        it->again_at = at;
+    it->again = true;
+    it->forgotten = false;
+}
+
+/* An item that waits for a time, not for the end of a back-off, is moved forward. */
+static void item_bring_forward(struct queue_item *it, int64_t ms)
+{
+    mono_ms at = mono_add(loop_now(it->queue->loop), ms);
+
+    if (ms <= 0)
+        item_make_ready(it);
+    else if (it->state == ITEM_NEW || mono_before(at, it->timer.at))
+        item_make_waiting(it, ms);
+}
+
 static void queue_add(struct kube_queue *q, const char *key, bool urgent, int64_t ms)
 {
-    struct item *it = map_get(&q->items, key);
-    bool moves = it && it->state == READY && urgent && !it->urgent;
-    mono_ms at = mono_add(loop_now(q->loop), ms);
+    struct queue_item *it = map_get(&q->items, key) ?: item_new(q, key);
+    bool becomes_urgent = urgent && !it->urgent;
 
-    if (!it)
-        it = item_new(q, key);
     it->urgent = it->urgent || urgent;
-    if (it->state == ACTIVE) {
-        if (!it->again || mono_before(at, it->again_at))
-            it->again_at = at;
-        it->again = true;
-        it->forgotten = false;
-    } else if (moves) {
-        TAILQ_REMOVE(&q->ready, it, entry);
-        item_make_ready(it);
-    } else if (it->state == WAITING && it->failures == 0) {
-        if (ms <= 0)
+    switch (it->state) {
+    case ITEM_ACTIVE:
+        item_repeat(it, mono_add(loop_now(q->loop), ms));
+        break;
+    case ITEM_READY:
+        if (becomes_urgent)
             item_make_ready(it);
-        else if (it->timer.place == 0 || mono_before(at, it->timer.at))
-            item_make_waiting(it, ms);
+        break;
+    case ITEM_WAITING:
+    case ITEM_NEW:
+        if (it->failures == 0)
+            item_bring_forward(it, ms);
+        break;
     }
 }
 
@@ -217,11 +301,10 @@ void kube_queue_add_urgent(struct kube_queue *q, const char *key)
 
 void kube_queue_done(struct kube_queue *q, const char *key, bool ok, int64_t retry_after_ms)
 {
-    struct item *it = map_get(&q->items, key);
+    struct queue_item *it = map_get(&q->items, key);
 
-    if (!it || it->state != ACTIVE)
+    if (!it || it->state != ITEM_ACTIVE)
         return;
-    q->active--;
     kube_timer_move(q->loop, &q->pump, 0);
     if (it->forgotten || (ok && !it->again)) {
         item_remove(it);
@@ -237,9 +320,9 @@ void kube_queue_done(struct kube_queue *q, const char *key, bool ok, int64_t ret
 
 void kube_queue_forget(struct kube_queue *q, const char *key)
 {
-    struct item *it = map_get(&q->items, key);
+    struct queue_item *it = map_get(&q->items, key);
 
-    if (it && it->state != ACTIVE) {
+    if (it && it->state != ITEM_ACTIVE) {
         item_remove(it);
     } else if (it) {
         it->forgotten = true;

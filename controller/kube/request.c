@@ -7,7 +7,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/escape.h"
 
-enum { QUERY_MAX_BYTES = 64 << 10 };
+enum { PATH_MAX_BYTES = 64 << 10 };
 
 static const struct {
     const char *verb, *method, *content_type;
@@ -26,47 +26,85 @@ static bool path_is_segment(const char *s)
     return !s || (*s && str_has_only(str_of(s), "-._:") && strcmp(s, ".") != 0 && strcmp(s, "..") != 0);
 }
 
-static void path_put_parameter(struct buf *b, const char *name, const char *value)
+static void path_put_segment(struct buf *path, const char *segment)
+{
+    buf_putc(path, '/');
+    buf_puts(path, segment);
+}
+
+static void path_put_object(struct buf *path, const struct kube_request *rq)
+{
+    const struct kube_resource *r = rq->resource;
+
+    buf_puts(path, *r->group ? "/apis" : "/api");
+    if (*r->group)
+        path_put_segment(path, r->group);
+    path_put_segment(path, r->version);
+    if (rq->namespace) {
+        buf_puts(path, "/namespaces");
+        path_put_segment(path, rq->namespace);
+    }
+    path_put_segment(path, r->plural);
+    if (rq->name)
+        path_put_segment(path, rq->name);
+    if (rq->subresource)
+        path_put_segment(path, rq->subresource);
+}
+
+/* *begins: whether it is the first parameter. */
+static void query_begin_parameter(struct buf *path, bool *begins)
+{
+    buf_putc(path, *begins ? '?' : '&');
+    *begins = false;
+}
+
+static void query_put_parameter(struct buf *path, bool *begins, const char *name, const char *value)
 {
     if (!value)
         return;
-    buf_printf(b, "%c%s=", b->n ? '&' : '?', name);
-    buf_put_url(b, str_of(value));
+    query_begin_parameter(path, begins);
+    buf_printf(path, "%s=", name);
+    buf_put_url(path, str_of(value));
 }
 
-/* The path and the query; NULL for a name that is no path segment. */
 char *kube_request_path(const struct kube_request *rq)
 {
-    const struct kube_resource *res = rq->resource;
-    CLEANUP(cleanup_free) char *path = NULL;
-    BUF_AUTO(query, QUERY_MAX_BYTES);
+    BUF_AUTO(path, PATH_MAX_BYTES);
+    bool begins = true;
 
-    path_put_parameter(&query, "labelSelector", rq->label_selector);
-    path_put_parameter(&query, "fieldSelector", rq->field_selector);
-    if (rq->query)
-        buf_printf(&query, "%c%s", query.n ? '&' : '?', rq->query);
-    if (buf_failed(&query) < 0 || !path_is_segment(rq->namespace) || !path_is_segment(rq->name))
+    if (!path_is_segment(rq->namespace) || !path_is_segment(rq->name))
         return NULL;
-    path = rq->path ? xstrdup(rq->path)
-                    : xasprintf("%s%s%s/%s%s%s%s/%s%s%s%s%s", *res->group ? "/apis" : "/api",
-                                *res->group ? "/" : "", res->group, res->version,
-                                rq->namespace ? "/namespaces" : "", rq->namespace ? "/" : "",
-                                cstr(rq->namespace), res->plural, rq->name ? "/" : "", cstr(rq->name),
-                                rq->subresource ? "/" : "", cstr(rq->subresource));
-    return xasprintf("%s%.*s", path, (int)query.n, query.n ? query.p : "");
+    if (rq->path)
+        buf_puts(&path, rq->path);
+    else
+        path_put_object(&path, rq);
+    query_put_parameter(&path, &begins, "labelSelector", rq->label_selector);
+    query_put_parameter(&path, &begins, "fieldSelector", rq->field_selector);
+    if (rq->query) {
+        query_begin_parameter(&path, &begins);
+        buf_puts(&path, rq->query);
+    }
+    return buf_failed(&path) < 0 ? NULL : str_dup(buf_str(&path));
 }
 
-/* "patch addonplacementscores/status cluster1/energy" */
 char *kube_request_describe(const struct kube_request *rq)
 {
     const char *name = rq->name ? rq->name : rq->body ? kube_name(rq->body) : "";
+    BUF_AUTO(words, SIZE_MAX / 2);
 
     if (rq->path)
         return xasprintf("get %s", rq->path);
-    return xasprintf("%s %s%s%s%s%s%s%s", rq->on_data ? "watch" : methods[rq->method].verb,
-                     rq->resource->plural, rq->subresource ? "/" : "", cstr(rq->subresource),
-                     rq->namespace || *name ? " " : "", cstr(rq->namespace),
-                     rq->namespace && *name ? "/" : "", name);
+    buf_puts(&words, rq->on_data ? "watch" : methods[rq->method].verb);
+    buf_printf(&words, " %s", rq->resource->plural);
+    if (rq->subresource)
+        path_put_segment(&words, rq->subresource);
+    if (rq->namespace)
+        buf_printf(&words, " %s", rq->namespace);
+    if (*name)
+        buf_printf(&words, "%c%s", rq->namespace ? '/' : ' ', name);
+    if (buf_failed(&words) < 0)
+        memory_exhausted(words.n);
+    return str_dup(buf_str(&words));
 }
 
 const char *kube_method_name(enum kube_method method)

@@ -1,5 +1,8 @@
-/* The kinds that this program reads or writes, and the versions of them that it knows. Constants. */
+/* The kinds that this program reads or writes, and the versions of them that it knows: constants. Owns
+ * nothing; any thread. */
 #include "controller/kube/resource.h"
+
+#include "controller/kube/json.h"
 
 #include <stddef.h>
 
@@ -33,3 +36,18 @@ static const struct kube_resource addons_v1beta1 = {"addon.open-cluster-manageme
 const struct kube_resource kube_managedclusteraddons = {"addon.open-cluster-management.io", "v1alpha1",
                                                         "managedclusteraddons", "ManagedClusterAddOn",
                                                         &addons_v1beta1};
+
+json_t *kube_resource_object(const struct kube_resource *r, const char *namespace, const char *name)
+{
+    json_t *object = json_object(), *metadata;
+
+    if (*r->group)
+        kube_put(object, "apiVersion", json_sprintf("%s/%s", r->group, r->version));
+    else
+        kube_put_str(object, "apiVersion", r->version);
+    kube_put_str(object, "kind", r->kind);
+    metadata = kube_put_object(object, "metadata");
+    kube_put_str(metadata, "name", name);
+    kube_put_str(metadata, "namespace", namespace);
+    return object;
+}

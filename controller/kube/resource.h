@@ -1,5 +1,7 @@
-/* Kinds of objects, as the API server names them. Constants. */
+/* Kinds of objects, as the API server names them. */
 #pragma once
+
+#include <jansson.h>
 
 struct kube_resource {
     const char *group, *version, *plural, *kind; /* group: "" for the core */
@@ -11,3 +13,7 @@ extern const struct kube_resource kube_configmaps, kube_secrets, kube_leases, ku
     kube_managedclusteraddons, kube_manifestworks, kube_dynamicscorers, kube_dynamicscoringconfigs,
     kube_policies, kube_placementbindings, kube_placements, kube_placementdecisions,
     kube_manifestworkreplicasets, kube_clusterclaims, kube_tokenreviews, kube_subjectaccessreviews;
+
+/* A new object of the kind: apiVersion, kind and metadata, with a name and, unless it is NULL, a
+ * namespace. */
+json_t *kube_resource_object(const struct kube_resource *r, const char *namespace, const char *name);

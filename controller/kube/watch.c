@@ -13,6 +13,7 @@
 #include "controller/kube/tree.h"
 #include "controller/kube/version.h"
 #include "exporter/base/buf.h"
+#include "exporter/base/invariant.h"
 #include "exporter/base/loop.h"
 
 #include "exporter/base/alloc.h"
@@ -302,6 +303,7 @@ static void watch_start_list(struct kube_watch *w)
         w->n_lists++;
         w->n_pages = 0;
     }
+    invariant(!w->call && w->next == WATCH_LIST);
     rq = watch_request(w, query);
     rq.on_head = watch_on_page_head;
     rq.on_item = watch_on_page_item;
@@ -312,6 +314,7 @@ static void watch_list_complete(struct kube_watch *w, const char *version)
 {
     bool was_first = w->is_first;
 
+    invariant(w->page_is_valid && !w->next_page);
     w->next = WATCH_STREAM;
     w->refused = KUBE_OK;
     w->list_failures = 0;
@@ -344,6 +347,7 @@ static void watch_on_page_item(void *arg, json_t *item)
 {
     struct kube_watch *w = arg;
 
+    invariant(w->next == WATCH_LIST);
     if (w->page_is_valid)
         w->page_is_valid = watch_set(w, item, true);
 }
@@ -443,6 +447,7 @@ static void watch_start_check(struct kube_watch *w)
 {
     const struct kube_request rq = watch_request(w, "limit=1");
 
+    invariant(!w->call && w->next == WATCH_CHECK);
     w->call = kube_start(w->kube, &rq, watch_on_check, w);
 }
 
@@ -616,6 +621,8 @@ static void watch_start_stream(struct kube_watch *w)
     buf_put_url(&version, str_of(w->version));
     query = xasprintf("watch=1&allowWatchBookmarks=true&resourceVersion=%.*s&timeoutSeconds=%d",
                       STR_ARG(buf_str(&version)), seconds);
+    invariant(!w->call && w->next == WATCH_STREAM);
+    invariant(w->version[0] != '\0'); /* without one, the stream would begin anywhere */
     w->open = w->has_event = false;
     buf_done(&w->line);
     kube_tree_done(&w->event);

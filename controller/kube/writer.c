@@ -122,7 +122,8 @@ void kube_object_end(struct kube_object *o, bool ok, int64_t retry_after_ms)
     int64_t wait_ms = o->wait_ms;
     bool undone = ok && wait_ms >= 0;
 
-    o->wait_ms = -1; /* a turn without a write waits for nobody */
+    invariant(!o->call); /* `done` ends the turn */
+    o->wait_ms = -1;     /* a turn without a write waits for nobody */
     o->failures = ok && !undone ? 0 : o->failures + 1;
     kube_queue_done(o->writer->queue, o->key, ok && !undone, undone ? wait_ms : retry_after_ms);
 }
@@ -133,7 +134,7 @@ void kube_object_fail(struct kube_object *o, const struct kube_answer *a)
     kube_object_end(o, false, a->retry_after_ms);
 }
 
-/* Whether the write under way repeats the last one, which others have undone. */
+/* Whether the write that has just ended repeats the last one, which others have undone. */
 static bool object_repeats_write(const struct kube_object *o)
 {
     switch (o->sent.kind) {
@@ -156,6 +157,7 @@ static void object_take_write(struct kube_object *o, const json_t *object)
     bool was_restored = o->version_era != o->call_era; /* nobody has undone it */
     bool undone = !was_restored && object_repeats_write(o) && mono_diff(o->written_at, now) < SAME_MS;
 
+    invariant(o->sent.kind != KUBE_GOAL_NONE);
     (void)snprintf(o->version, sizeof(o->version), "%s", kube_version(object));
     o->version_era = o->call_era;
     if (!*o->version)
@@ -205,6 +207,7 @@ void kube_object_call(struct kube_object *o, enum kube_operation operation, cons
         (void)snprintf(query, sizeof(query), "fieldManager=%s", o->writer->manager);
         request.query = query;
     }
+    invariant(!o->call); /* of one turn, or of two */
     o->operation = operation;
     o->call_era = kube_era(o->writer->kube);
     o->sent = goal;
