@@ -138,7 +138,7 @@ void effective_overrides(const struct scorer_spec *spec, const struct api_config
 
 /* ---- report.c: what a cluster's agent reports about its scorers ----
  *
- * The ConfigMap dynamic-scoring-status, see agent_kube.c, read into few bytes, as they are kept for all
+ * The ConfigMap dynamic-scoring-status, see agent_report.c, read into few bytes, as they are kept for all
  * clusters times all scorers. */
 
 struct report_cell {

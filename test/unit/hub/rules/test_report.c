@@ -21,7 +21,7 @@ static const struct report_cell *find(const struct report *r, const char *name)
     return report_find(r, report_score(str_of(name)));
 }
 
-/* As written by agent_kube.c. */
+/* As written by agent_report.c. */
 static const char sample[] =
     "{\"configurationInForce\":true,\"scorers\":["
     "{\"scoreName\":\"cpu\",\"state\":\"ok\",\"lastSuccess\":\"2026-01-01T00:00:00Z\"},"

@@ -1,0 +1,37 @@
+/* The summaries from a ConfigMap of the agent's own cluster: each change is applied at once. On the loop.
+ *
+ * With `once` it is read and applied a single time, when the Secrets that it names have been read, too.
+ * The loop stops if that is not possible, or if there are no scorers. */
+#pragma once
+
+#include <stdbool.h>
+
+struct agent;
+struct agent_configmap;
+struct agent_secrets;
+struct kube;
+
+struct agent_configmap_options {
+    struct agent *agent; /* to which it is applied */
+    struct kube *cluster;
+    const char *namespace, *name;  /* not copied */
+    struct agent_secrets *secrets; /* with `once`: those to wait for; NULL: none */
+    bool once;
+    /* It was applied, or the store went back in time, and the report with it. Not with `once`. */
+    void (*on_change)(void *arg);
+    void *arg;
+};
+
+enum configmap_state {
+    CONFIGMAP_UNKNOWN, /* nothing was read that could be applied */
+    CONFIGMAP_READ,
+    CONFIGMAP_MISSING, /* it does not exist */
+};
+
+struct agent_configmap *agent_configmap_new(const struct agent_configmap_options *o);
+/* Takes NULL, returns NULL. */
+struct agent_configmap *agent_configmap_free(struct agent_configmap *c);
+/* What is known; already the new state while an agent applies the ConfigMap. CONFIGMAP_UNKNOWN for NULL. */
+enum configmap_state agent_configmap_state(const struct agent_configmap *c);
+/* A Secret was read, or cannot be: with `once` this may be the time to apply. Takes NULL. */
+void agent_configmap_check_secrets(struct agent_configmap *c);
