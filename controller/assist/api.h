@@ -57,7 +57,7 @@ void call_done(struct call *c, json_t *answer);
  * sentence for people. 503 and 504 say when to try again. */
 void call_fail(struct call *c, unsigned status, const char *field, const char *fmt, ...) PRINTF_LIKE(4, 5);
 /* The same. `more` (taken, may be NULL) has members that stand beside "detail" in the answer. */
-void call_refuse(struct call *c, const struct api_error *ob, json_t *more);
+void call_refuse(struct call *c, const struct api_error *error, json_t *more);
 
 /* ---- Lists that may have to be cut ----
  *

@@ -8,16 +8,16 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-void api_error_at(struct api_error *ob, const char *fmt, ...)
+void api_error_at(struct api_error *error, const char *fmt, ...)
 {
     va_list args;
 
     va_start(args, fmt);
-    (void)vsnprintf(ob->field, sizeof(ob->field), fmt, args);
+    (void)vsnprintf(error->field, sizeof(error->field), fmt, args);
     va_end(args);
 }
 
-int api_error_set(struct api_error *ob, unsigned status, const char *fmt, ...)
+int api_error_set(struct api_error *error, unsigned status, const char *fmt, ...)
 {
     char text[2048];
     va_list args;
@@ -25,7 +25,7 @@ int api_error_set(struct api_error *ob, unsigned status, const char *fmt, ...)
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    ob->status = status;
-    text_line(ob->detail, sizeof(ob->detail), str_of(text));
+    error->status = status;
+    text_line(error->detail, sizeof(error->detail), str_of(text));
     return -EINVAL;
 }

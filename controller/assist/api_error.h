@@ -11,6 +11,6 @@ struct api_error {
 };
 
 /* Sets the field that errors from now on are about. */
-void api_error_at(struct api_error *ob, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void api_error_at(struct api_error *error, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Returns -EINVAL. */
-int api_error_set(struct api_error *ob, unsigned status, const char *fmt, ...) PRINTF_LIKE(3, 4);
+int api_error_set(struct api_error *error, unsigned status, const char *fmt, ...) PRINTF_LIKE(3, 4);

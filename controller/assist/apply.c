@@ -154,7 +154,7 @@ static void apply_end(struct apply *ap)
 {
     json_auto_t *all = apply_written(ap), *more = NULL;
     size_t written = 0, unknown = json_array_size(json_object_get(all, "unknown"));
-    struct api_error ob = {0};
+    struct api_error error = {0};
 
     loop_timer_clear(ap->o->loop, &ap->deadline);
     if (!ap->failure.status) {
@@ -166,16 +166,16 @@ static void apply_end(struct apply *ap)
     for (size_t i = 0; i < ap->n; i++)
         written += ap->steps[i].state == STEP_WRITTEN;
     if (written + unknown == 0)
-        (void)api_error_set(&ob, ap->failure.status, "%.700s; nothing is changed", ap->failure.detail);
+        (void)api_error_set(&error, ap->failure.status, "%.700s; nothing is changed", ap->failure.detail);
     else
-        (void)api_error_set(&ob, ap->failure.status,
+        (void)api_error_set(&error, ap->failure.status,
                             "%.700s; %zu of %zu writes succeeded and %zu more may have: apply again to "
                             "complete them, or POST /reset to delete what plans made",
                             ap->failure.detail, written, ap->n, unknown);
     more = json_pack("{s:O*, s:O*}", "written", written + unknown ? all : NULL, "conflicts",
                      json_array_size(ap->conflicts) ? ap->conflicts : NULL);
-    log_warn("writing the plan failed", L_STR("namespace", ap->namespace), L_STR("err", ob.detail));
-    ap->done(ap->arg, &ob, json_object_size(more) ? more : NULL);
+    log_warn("writing the plan failed", L_STR("namespace", ap->namespace), L_STR("err", error.detail));
+    ap->done(ap->arg, &error, json_object_size(more) ? more : NULL);
 }
 
 /* All calls to check, or to write, have ended. */

@@ -377,18 +377,18 @@ static void plan_finish(struct plan_job *j)
 
 static void plan_refuse_changed(struct plan_job *j)
 {
-    struct api_error ob = {0};
+    struct api_error error = {0};
     const json_t *first = json_array_get(j->changes, 0);
 
     if (first)
         (void)api_error_set(
-            &ob, 409, "what the plan was made from has changed: %.60s %.200s: %.200s%s; make a new plan",
+            &error, 409, "what the plan was made from has changed: %.60s %.200s: %.200s%s; make a new plan",
             cstr(kube_str(first, "kind", NULL)), cstr(kube_str(first, "name", NULL)),
             cstr(kube_str(first, "what", NULL)), json_array_size(j->changes) > 1 ? ", and others" : "");
     else
-        (void)api_error_set(&ob, 409, "what the plan was made from has changed: %.700s; make a new plan",
+        (void)api_error_set(&error, 409, "what the plan was made from has changed: %.700s; make a new plan",
                             j->api_error.detail);
-    call_refuse(j->call, &ob,
+    call_refuse(j->call, &error,
                 json_pack("{s:o}", "changed", j->changes ? json_incref(j->changes) : json_array()));
 }
 
@@ -427,7 +427,7 @@ static void plan_on_read(void *arg, struct snapshot *s, const struct api_error *
 {
     CLEANUP(cleanup_plan_job_free) struct plan_job *j = arg;
     struct worker *worker = j->a->worker[j->mode == PLAN_COMPARE];
-    struct api_error ob = {0};
+    struct api_error error = {0};
 
     j->hub = s;
     if (s) {
@@ -435,9 +435,9 @@ static void plan_on_read(void *arg, struct snapshot *s, const struct api_error *
         return;
     }
     j->a->queued[j->mode == PLAN_COMPARE]--;
-    (void)api_error_set(&ob, failure->status, "%.950s%s", failure->detail,
+    (void)api_error_set(&error, failure->status, "%.950s%s", failure->detail,
                         j->mode == PLAN_ONLY ? "" : "; nothing is changed");
-    call_refuse(j->call, &ob, NULL);
+    call_refuse(j->call, &error, NULL);
 }
 
 static void plan_start(struct assist *a, struct call *c, json_t *request, enum plan_mode mode,

@@ -31,29 +31,29 @@ void call_done(struct call *c, json_t *answer)
     call_end(c, 200, answer);
 }
 
-void call_refuse(struct call *c, const struct api_error *ob, json_t *more)
+void call_refuse(struct call *c, const struct api_error *error, json_t *more)
 {
-    bool is_busy = ob->status == 503 || ob->status == 504;
+    bool is_busy = error->status == 503 || error->status == 504;
     json_t *answer =
-        json_pack("{s:s%,s:o*,s:o*}", "detail", ob->detail, utf8_valid_prefix(str_of(ob->detail)), "field",
-                  *ob->field ? json_string(ob->field) : NULL, "retryAfterSeconds",
+        json_pack("{s:s%,s:o*,s:o*}", "detail", error->detail, utf8_valid_prefix(str_of(error->detail)),
+                  "field", *error->field ? json_string(error->field) : NULL, "retryAfterSeconds",
                   is_busy ? json_integer(CALL_RETRY_AFTER_S) : NULL);
 
     (void)json_object_update_missing(answer, more);
     json_decref(more);
-    call_end(c, ob->status, answer);
+    call_end(c, error->status, answer);
 }
 
 void call_fail(struct call *c, unsigned status, const char *field, const char *fmt, ...)
 {
-    struct api_error ob = {.status = status};
+    struct api_error error = {.status = status};
     va_list args;
 
-    api_error_at(&ob, "%s", cstr(field));
+    api_error_at(&error, "%s", cstr(field));
     va_start(args, fmt);
-    (void)vsnprintf(ob.detail, sizeof(ob.detail), fmt, args);
+    (void)vsnprintf(error.detail, sizeof(error.detail), fmt, args);
     va_end(args);
-    call_refuse(c, &ob, NULL);
+    call_refuse(c, &error, NULL);
 }
 
 bool call_deadline(struct call *c, int64_t *ret_ms)

@@ -137,19 +137,20 @@ bool quantity_parse(const char *text, int64_t *ret)
 }
 
 /* NULL after the error. */
-static const char *label_read(const json_t *object, const char *kind, const char *label, struct api_error *ob)
+static const char *label_read(const json_t *object, const char *kind, const char *label,
+                              struct api_error *error)
 {
     const char *s = kube_label(object, label);
 
     if (s && *s)
         return s;
-    (void)api_error_set(ob, 422, "%s %s has no label %s", kind, kube_name(object), label);
+    (void)api_error_set(error, 422, "%s %s has no label %s", kind, kube_name(object), label);
     return NULL;
 }
 
 /* [resource]: of the labels <prefix>-amount and <prefix>-amount.<kind>. */
 static int amounts_read(const struct fleet_model *m, const json_t *object, const char *kind,
-                        const char *prefix, int64_t *into, struct api_error *ob)
+                        const char *prefix, int64_t *into, struct api_error *error)
 {
     for (size_t i = 0; i <= m->n_extra; i++) {
         char label[320];
@@ -158,11 +159,11 @@ static int amounts_read(const struct fleet_model *m, const json_t *object, const
         (void)snprintf(label, sizeof(label), "%s-amount%s%s", prefix, i ? "." : "", i ? m->extra[i - 1] : "");
         if (i && !kube_label(object, label))
             continue;
-        s = label_read(object, kind, label, ob);
+        s = label_read(object, kind, label, error);
         if (!s)
             return -EINVAL;
         if (!quantity_parse(s, &into[i]))
-            return api_error_set(ob, 422,
+            return api_error_set(error, 422,
                                  "%s %s: label %s is \"%s\", expected an amount such as 2, 500m or 2Gi", kind,
                                  kube_name(object), label, s);
     }
@@ -177,7 +178,7 @@ const char *workload_placement(const json_t *workload)
 }
 
 /* The resources that its labels name beside the main one. */
-static int workload_note_extras(struct fleet_model *m, const json_t *object, struct api_error *ob)
+static int workload_note_extras(struct fleet_model *m, const json_t *object, struct api_error *error)
 {
     static const struct str prefix = {REQUESTED "-amount.", sizeof(REQUESTED "-amount.") - 1};
     const char *key;
@@ -192,7 +193,7 @@ static int workload_note_extras(struct fleet_model *m, const json_t *object, str
         while (i < m->n_extra && strcmp(m->extra[i], key + prefix.n) != 0)
             i++;
         if (i == MODEL_MAX_RESOURCES - 1)
-            return api_error_set(ob, 422, "workloads request more than %d kinds of resources",
+            return api_error_set(error, 422, "workloads request more than %d kinds of resources",
                                  MODEL_MAX_RESOURCES);
         m->extra[i] = key + prefix.n;
         m->n_extra = size_max(m->n_extra, i + 1);
@@ -200,31 +201,31 @@ static int workload_note_extras(struct fleet_model *m, const json_t *object, str
     return 0;
 }
 
-static int workload_read(struct fleet_model *m, struct model_workload *w, struct api_error *ob)
+static int workload_read(struct fleet_model *m, struct model_workload *w, struct api_error *error)
 {
     const json_t *o = snapshot_get(m->hub, KIND_WORKLOADS, m->namespace, w->name);
 
     w->object = o;
     if (!o)
-        return api_error_set(ob, 404, "there is no ManifestWorkReplicaSet %s in namespace %s", w->name,
+        return api_error_set(error, 404, "there is no ManifestWorkReplicaSet %s in namespace %s", w->name,
                              m->namespace);
-    w->app = label_read(o, "ManifestWorkReplicaSet", "app", ob);
-    w->kind = w->app ? label_read(o, "ManifestWorkReplicaSet", REQUESTED "-kind", ob) : NULL;
+    w->app = label_read(o, "ManifestWorkReplicaSet", "app", error);
+    w->kind = w->app ? label_read(o, "ManifestWorkReplicaSet", REQUESTED "-kind", error) : NULL;
     w->placement = workload_placement(o);
     if (!w->kind)
         return -EINVAL;
     if (!w->placement)
-        return api_error_set(ob, 422, "ManifestWorkReplicaSet %s has no spec.placementRefs", w->name);
+        return api_error_set(error, 422, "ManifestWorkReplicaSet %s has no spec.placementRefs", w->name);
     w->app_id = (uint32_t)strset_add(&m->apps, str_of(w->app));
     w->kind_id = (uint32_t)strset_add(&m->kinds, str_of(w->kind));
     model_note_basis(m, "ManifestWorkReplicaSet", w->name,
                      json_pack("{s:o, s:s}", "labels", labels_that_count(o), "placementRef", w->placement));
-    return workload_note_extras(m, o, ob);
+    return workload_note_extras(m, o, error);
 }
 
 DEFINE_ORDER(workload_compare, struct model_workload, strcmp(a->name, b->name))
 
-static int model_read_workloads(struct fleet_model *m, struct api_error *ob)
+static int model_read_workloads(struct fleet_model *m, struct api_error *error)
 {
     const json_t *list = json_object_get(m->request, "targetWorkloads");
     size_t n = json_array_size(list), first;
@@ -234,10 +235,10 @@ static int model_read_workloads(struct fleet_model *m, struct api_error *ob)
 
     m->workloads = model_alloc(m, n, sizeof(*m->workloads));
     for (size_t i = 0; i < n && r == 0; i++) {
-        api_error_at(ob, "targetWorkloads[%zu].name", i);
+        api_error_at(error, "targetWorkloads[%zu].name", i);
         m->workloads[i].name = kube_str(json_array_get(list, i), "name", NULL);
         m->workloads[i].at = i;
-        r = workload_read(m, &m->workloads[i], ob);
+        r = workload_read(m, &m->workloads[i], error);
     }
     if (r < 0)
         return r;
@@ -249,15 +250,16 @@ static int model_read_workloads(struct fleet_model *m, struct api_error *ob)
     for (size_t i = 0; i < n && r == 0; i++) {
         const struct model_workload *w = &m->workloads[i];
 
-        api_error_at(ob, "targetWorkloads[%zu].name", w->at);
+        api_error_at(error, "targetWorkloads[%zu].name", w->at);
         replicas[i] = (uint32_t)number_of(json_array_get(list, w->at), "replicas", 1);
         (void)strset_add(&m->workload_names, str_of(w->name));
         first = strset_add(&m->placements, str_of(w->placement));
         if (first != i) /* both would write it */
-            return api_error_set(ob, 422, "ManifestWorkReplicaSets %s and %s refer to the same Placement %s",
+            return api_error_set(error, 422,
+                                 "ManifestWorkReplicaSets %s and %s refer to the same Placement %s",
                                  m->workloads[first].name, w->name, w->placement);
         r = amounts_read(m, w->object, "ManifestWorkReplicaSet", REQUESTED,
-                         &requests[i * m->problem.n_resources], ob);
+                         &requests[i * m->problem.n_resources], error);
     }
     return r;
 }
@@ -284,31 +286,31 @@ DEFINE_ORDER(setting_compare, struct model_setting,
              strcmp(a->cluster_name, b->cluster_name) ?: strcmp(a->kind, b->kind)
                  ?: strcmp(a->device, b->device))
 
-static int setting_read(struct fleet_model *m, struct model_setting *s, struct api_error *ob)
+static int setting_read(struct fleet_model *m, struct model_setting *s, struct api_error *error)
 {
     s->object = snapshot_get(m->hub, KIND_POLICIES, m->namespace, s->policy);
     if (!s->object)
-        return api_error_set(ob, 404, "there is no Policy %s in namespace %s", s->policy, m->namespace);
-    s->kind = label_read(s->object, "Policy", SUPPLIED "-kind", ob);
-    s->device = s->kind ? label_read(s->object, "Policy", SUPPLIED "-device", ob) : NULL;
+        return api_error_set(error, 404, "there is no Policy %s in namespace %s", s->policy, m->namespace);
+    s->kind = label_read(s->object, "Policy", SUPPLIED "-kind", error);
+    s->device = s->kind ? label_read(s->object, "Policy", SUPPLIED "-device", error) : NULL;
     if (!s->device)
         return -EINVAL;
     model_note_basis(m, "Policy", s->policy, json_pack("{s:o}", "labels", labels_that_count(s->object)));
     return 0;
 }
 
-static int cluster_read(struct fleet_model *m, size_t c, const json_t *asked, struct api_error *ob)
+static int cluster_read(struct fleet_model *m, size_t c, const json_t *asked, struct api_error *error)
 {
     const char *name = kube_str(asked, "name", NULL);
     const json_t *cluster = snapshot_get(m->hub, KIND_CLUSTERS, "", name), *one;
     size_t i;
 
-    api_error_at(ob, "clusters[%zu].name", c);
+    api_error_at(error, "clusters[%zu].name", c);
     m->clusters[c] = cluster;
     if (!cluster)
-        return api_error_set(ob, 404, "there is no ManagedCluster %s", name);
+        return api_error_set(error, 404, "there is no ManagedCluster %s", name);
     if (strset_add(&m->cluster_names, str_of(name)) != c)
-        return api_error_set(ob, 422, "cluster %s appears twice", name);
+        return api_error_set(error, 422, "cluster %s appears twice", name);
     model_note_basis(m, "ManagedCluster", name, json_pack("{s:o}", "labels", labels_that_count(cluster)));
     json_array_foreach(json_object_get(asked, "availablePolicies"), i, one)
     {
@@ -316,15 +318,15 @@ static int cluster_read(struct fleet_model *m, size_t c, const json_t *asked, st
 
         *s = (struct model_setting){
             .cluster_name = name, .policy = cstr(kube_str(one, "name", NULL)), .cluster = c, .at = i};
-        api_error_at(ob, "clusters[%zu].availablePolicies[%zu].name", c, i);
-        if (setting_read(m, s, ob) < 0)
+        api_error_at(error, "clusters[%zu].availablePolicies[%zu].name", c, i);
+        if (setting_read(m, s, error) < 0)
             return -EINVAL;
     }
     return 0;
 }
 
 /* Settings are in order: those of a cluster and a kind are one site. */
-static int model_add_sites(struct fleet_model *m, struct api_error *ob)
+static int model_add_sites(struct fleet_model *m, struct api_error *error)
 {
     struct opt_problem *p = &m->problem;
     int64_t *supplies = model_alloc(m, p->n_settings * p->n_resources, sizeof(int64_t));
@@ -335,9 +337,9 @@ static int model_add_sites(struct fleet_model *m, struct api_error *ob)
         struct model_setting *o = &m->settings[i], *last = i ? o - 1 : NULL;
         bool same = last && last->cluster == o->cluster && strcmp(last->kind, o->kind) == 0;
 
-        api_error_at(ob, "clusters");
+        api_error_at(error, "clusters");
         if (same && strcmp(last->device, o->device) == 0)
-            return api_error_set(ob, 422, "cluster %s: Policies %s and %s both supply device %s",
+            return api_error_set(error, 422, "cluster %s: Policies %s and %s both supply device %s",
                                  o->cluster_name, last->policy, o->policy, o->device);
         if (!same) {
             first[p->n_sites] = (uint32_t)i;
@@ -345,8 +347,8 @@ static int model_add_sites(struct fleet_model *m, struct api_error *ob)
                                                          (uint32_t)strset_add(&m->kinds, str_of(o->kind))};
         }
         o->site = (uint32_t)p->n_sites - 1;
-        api_error_at(ob, "clusters[%zu].availablePolicies[%zu].name", o->cluster, o->at);
-        r = amounts_read(m, o->object, "Policy", SUPPLIED, &supplies[i * p->n_resources], ob);
+        api_error_at(error, "clusters[%zu].availablePolicies[%zu].name", o->cluster, o->at);
+        r = amounts_read(m, o->object, "Policy", SUPPLIED, &supplies[i * p->n_resources], error);
     }
     p->supplies = supplies;
     return r;
@@ -362,7 +364,7 @@ static size_t count_decisions(const struct snapshot *hub)
     return n;
 }
 
-static int model_read_clusters(struct fleet_model *m, struct api_error *ob)
+static int model_read_clusters(struct fleet_model *m, struct api_error *error)
 {
     const json_t *list = json_object_get(m->request, "clusters"), *one;
     size_t n = 0, i;
@@ -376,11 +378,11 @@ static int model_read_clusters(struct fleet_model *m, struct api_error *ob)
     m->sites = model_alloc(m, n + count_decisions(m->hub), sizeof(*m->sites));
     m->problem.first_setting = model_alloc(m, n + count_decisions(m->hub) + 1, sizeof(uint32_t));
     for (i = 0; i < m->n_clusters && r == 0; i++)
-        r = cluster_read(m, i, json_array_get(list, i), ob);
+        r = cluster_read(m, i, json_array_get(list, i), error);
     if (r < 0)
         return r;
     qsort(m->settings, n, sizeof(*m->settings), setting_compare);
-    return model_add_sites(m, ob);
+    return model_add_sites(m, error);
 }
 
 /* ---- Where workloads run ---- */
@@ -457,26 +459,27 @@ static void model_read_running(struct fleet_model *m)
 /* ---- Pins and forbidden places ---- */
 
 /* The index of a name; SIZE_MAX after the error. */
-static size_t name_find(const struct strset *names, const char *name, const char *list, struct api_error *ob)
+static size_t name_find(const struct strset *names, const char *name, const char *list,
+                        struct api_error *error)
 {
     size_t i = strset_find(names, str_of(name));
 
     if (i == SIZE_MAX)
-        (void)api_error_set(ob, 422, "%s: %s is not among %s", ob->field, cstr(name), list);
+        (void)api_error_set(error, 422, "%s: %s is not among %s", error->field, cstr(name), list);
     return i;
 }
 
 /* Marks the clusters that the rule, the at-th of the option, names. */
 static int rule_mark_clusters(const struct fleet_model *m, bool *is_named, const json_t *rule,
-                              const char *option, size_t at, struct api_error *ob)
+                              const char *option, size_t at, struct api_error *error)
 {
     const json_t *one;
     size_t i, found;
 
     json_array_foreach(json_object_get(rule, "clusters"), i, one)
     {
-        api_error_at(ob, "%s[%zu].clusters[%zu]", option, at, i);
-        found = name_find(&m->cluster_names, json_string_value(one), "clusters", ob);
+        api_error_at(error, "%s[%zu].clusters[%zu]", option, at, i);
+        found = name_find(&m->cluster_names, json_string_value(one), "clusters", error);
         if (found == SIZE_MAX)
             return -EINVAL;
         is_named[found] = true;
@@ -485,7 +488,7 @@ static int rule_mark_clusters(const struct fleet_model *m, bool *is_named, const
 }
 
 static int model_apply_rules(struct fleet_model *m, int16_t *scores, const char *option, bool is_pin,
-                             struct api_error *ob)
+                             struct api_error *error)
 {
     CLEANUP(cleanup_free) bool *is_named = xcalloc(m->n_clusters + 1, sizeof(bool));
     const json_t *rule;
@@ -493,12 +496,12 @@ static int model_apply_rules(struct fleet_model *m, int16_t *scores, const char 
 
     json_array_foreach(json_object_get(m->request, option), i, rule)
     {
-        api_error_at(ob, "%s[%zu].workload", option, i);
-        w = name_find(&m->workload_names, kube_str(rule, "workload", NULL), "targetWorkloads", ob);
+        api_error_at(error, "%s[%zu].workload", option, i);
+        w = name_find(&m->workload_names, kube_str(rule, "workload", NULL), "targetWorkloads", error);
         if (w == SIZE_MAX)
             return -EINVAL;
         memset(is_named, 0, m->n_clusters * sizeof(bool));
-        if (rule_mark_clusters(m, is_named, rule, option, i, ob) < 0)
+        if (rule_mark_clusters(m, is_named, rule, option, i, error) < 0)
             return -EINVAL;
         for (size_t s = 0; s < m->problem.n_settings; s++) {
             int16_t *score = &scores[s * m->problem.n_workloads + w];
@@ -515,7 +518,7 @@ static int model_apply_rules(struct fleet_model *m, int16_t *scores, const char 
 /* ---- The model ---- */
 
 int model_new(struct fleet_model **ret, const json_t *request, const struct snapshot *hub,
-              struct api_error *ob)
+              struct api_error *error)
 {
     CLEANUP(cleanup_model_free) struct fleet_model *m = xcalloc(1, sizeof(*m));
     int16_t *scores = NULL;
@@ -529,12 +532,12 @@ int model_new(struct fleet_model **ret, const json_t *request, const struct snap
     m->missing = json_array();
     m->arena.chunk_bytes = ARENA_BYTES;
     m->problem.max_moves = max_moves < 0 ? SIZE_MAX : (size_t)max_moves;
-    r = model_read_preference(m, ob) ?: model_read_workloads(m, ob) ?: model_read_clusters(m, ob);
+    r = model_read_preference(m, error) ?: model_read_workloads(m, error) ?: model_read_clusters(m, error);
     if (r == 0)
         model_read_running(m);
-    r = r ?: model_read_scores(m, &scores, ob);
-    r = r ?: model_apply_rules(m, scores, "pin", true, ob);
-    r = r ?: model_apply_rules(m, scores, "forbid", false, ob);
+    r = r ?: model_read_scores(m, &scores, error);
+    r = r ?: model_apply_rules(m, scores, "pin", true, error);
+    r = r ?: model_apply_rules(m, scores, "forbid", false, error);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(m);

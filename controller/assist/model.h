@@ -70,7 +70,7 @@ struct fleet_model {
 /* -EINVAL with the error. Request and snapshot must outlive the model, and no other thread may use
  * them. */
 MUST_USE int model_new(struct fleet_model **ret, const json_t *request, const struct snapshot *hub,
-                       struct api_error *ob);
+                       struct api_error *error);
 /* Takes NULL, returns NULL. */
 struct fleet_model *model_free(struct fleet_model *m);
 DEFINE_CLEANUP(struct fleet_model, model_free)
@@ -102,9 +102,9 @@ void model_note_basis(struct fleet_model *m, const char *kind, const char *name,
 /* ---- preference.c: -EINVAL with the error ---- */
 
 /* One score, or several to be added up, for which the sum's format counts unless they have their own. */
-MUST_USE int model_read_preference(struct fleet_model *m, struct api_error *ob);
+MUST_USE int model_read_preference(struct fleet_model *m, struct api_error *error);
 /* *ret: problem.scores. */
-MUST_USE int model_read_scores(struct fleet_model *m, int16_t **ret, struct api_error *ob);
+MUST_USE int model_read_scores(struct fleet_model *m, int16_t **ret, struct api_error *error);
 
 /* Larger amounts are refused, so that sums of many do not overflow. */
 #define QUANTITY_MAX INT64_C(1000000000000000)
@@ -124,7 +124,7 @@ json_t *answer_cut(const json_t *answer, size_t max_bytes);
 /* A list: Placements of clusters, PlacementBindings, Placements of workloads. `id` are eight digits of names;
  * `hash` is the plan's. -EINVAL with an error if a Placement cannot select one of the clusters. */
 MUST_USE int objects_make(json_t **ret, const struct fleet_model *m, const struct solution *s, uint32_t id,
-                          const char *hash, struct api_error *ob);
+                          const char *hash, struct api_error *error);
 
 /* Appends the objects as YAML, `---` between them. -EFBIG. */
 MUST_USE int yaml_print(const json_t *objects, struct buf *into);

@@ -368,7 +368,7 @@ static const char *selector_of(const struct fleet_model *m, const struct model_s
     return NULL;
 }
 
-static int check_selectors(const struct making *mk, struct api_error *ob)
+static int check_selectors(const struct making *mk, struct api_error *error)
 {
     for (size_t i = 0; i < mk->m->problem.n_sites; i++) {
         const struct model_site *site = &mk->m->sites[i];
@@ -376,9 +376,9 @@ static int check_selectors(const struct making *mk, struct api_error *ob)
 
         if (mk->s->setting[i] == NO_SETTING || selector_of(mk->m, site))
             continue;
-        api_error_at(ob, "clusters[%zu].name", site->cluster);
+        api_error_at(error, "clusters[%zu].name", site->cluster);
         return api_error_set(
-            ob, 422,
+            error, 422,
             "no Placement can select ManagedCluster %s: it has no label cluster-name=%s; run: "
             "kubectl label managedcluster %s cluster-name=%s",
             name, name, name, name);
@@ -477,11 +477,11 @@ static void make_clusters(struct making *mk, bool bindings)
 }
 
 int objects_make(json_t **ret, const struct fleet_model *m, const struct solution *s, uint32_t id,
-                 const char *hash, struct api_error *ob)
+                 const char *hash, struct api_error *error)
 {
     json_auto_t *list = json_array();
     struct making mk = {m, s, hash, id, list};
-    int r = check_selectors(&mk, ob);
+    int r = check_selectors(&mk, error);
 
     if (r < 0)
         return r;

@@ -46,36 +46,36 @@ static struct str format_placeholder(const char *open)
 }
 
 /* No scorer's format has such a placeholder: to take it as any text would plan with the wrong items. */
-static int format_fail_unknown(struct str placeholder, struct api_error *ob)
+static int format_fail_unknown(struct str placeholder, struct api_error *error)
 {
     BUF_AUTO(known, 256);
 
     format_put_placeholders(&known);
-    return api_error_set(ob, 422, "scoreDimensionFormat has an unknown placeholder %.*s; known are %.*s",
+    return api_error_set(error, 422, "scoreDimensionFormat has an unknown placeholder %.*s; known are %.*s",
                          STR_ARG(placeholder), STR_ARG(buf_str(&known)));
 }
 
-static int format_check(const char *format, struct api_error *ob)
+static int format_check(const char *format, struct api_error *error)
 {
     struct str unknown = format_unknown_placeholder(format);
     unsigned apps = 0, devices = 0;
 
     if (strlen(format) > NAME_BYTES)
-        return api_error_set(ob, 422, "scoreDimensionFormat has more than %d bytes", NAME_BYTES);
+        return api_error_set(error, 422, "scoreDimensionFormat has more than %d bytes", NAME_BYTES);
     for (const char *open; (open = strstr(format, "${"));) {
         struct str name = format_placeholder(open);
 
         if (name.n == 0)
-            return api_error_set(ob, 422,
+            return api_error_set(error, 422,
                                  "scoreDimensionFormat has a placeholder without a name or without }");
         apps += str_eq(name, STR("app"));
         devices += str_eq(name, STR("device"));
         format = name.p + name.n + 1;
     }
     if (apps > 1 || devices > 1)
-        return api_error_set(ob, 422, "scoreDimensionFormat has a placeholder twice");
+        return api_error_set(error, 422, "scoreDimensionFormat has a placeholder twice");
     if (unknown.n)
-        return format_fail_unknown(unknown, ob);
+        return format_fail_unknown(unknown, error);
     return 0;
 }
 
@@ -119,27 +119,27 @@ static bool format_matches(struct str pattern, struct str name)
     return p == pattern.n;
 }
 
-int model_read_preference(struct fleet_model *m, struct api_error *ob)
+int model_read_preference(struct fleet_model *m, struct api_error *error)
 {
     const json_t *sum = json_object_get(m->request, "preference"), *list = json_object_get(sum, "scores");
     int r = 0;
 
-    api_error_at(ob, "preference.scores");
+    api_error_at(error, "preference.scores");
     if (list && preference_score(sum))
-        return api_error_set(ob, 422, "preference.scores excludes preference.addonPlacementScore");
+        return api_error_set(error, 422, "preference.scores excludes preference.addonPlacementScore");
     m->n_scores = list ? json_array_size(list) : 1;
     for (size_t i = 0; i < m->n_scores && r == 0; i++) {
         const json_t *o = list ? json_array_get(list, i) : sum, *weight = json_object_get(o, "weight");
         struct model_score *s = &m->scores[i];
 
-        api_error_at(ob, list ? "preference.scores[%zu]" : "preference", i);
+        api_error_at(error, list ? "preference.scores[%zu]" : "preference", i);
         s->name = preference_score(o);
         s->format = kube_str(o, "scoreDimensionFormat", NULL) ?: kube_str(sum, "scoreDimensionFormat", NULL);
         s->weight = weight ? json_number_value(weight) : 1;
         if (!s->name || !s->format)
-            return api_error_set(ob, 422, "%s is missing",
+            return api_error_set(error, 422, "%s is missing",
                                  s->name ? "scoreDimensionFormat" : "addonPlacementScore");
-        r = format_check(s->format, ob);
+        r = format_check(s->format, error);
     }
     return r;
 }
@@ -272,7 +272,7 @@ static void model_choose_unit(struct fleet_model *m, double highest)
 
 /* Adds what a score may contribute to a sum at most. */
 static int model_check_score(struct fleet_model *m, const struct model_score *score, double *highest,
-                             struct api_error *ob)
+                             struct api_error *error)
 {
     double most = -1;
 
@@ -285,7 +285,8 @@ static int model_check_score(struct fleet_model *m, const struct model_score *sc
             most = fmax(most, fabs((double)s->items[i].value));
     }
     if (most < 0)
-        return api_error_set(ob, 404, "no cluster of the request has an AddOnPlacementScore %s", score->name);
+        return api_error_set(error, 404, "no cluster of the request has an AddOnPlacementScore %s",
+                             score->name);
     *highest += fabs(score->weight) * most;
     return 0;
 }
@@ -310,21 +311,21 @@ static void model_fill_scores(struct fleet_model *m, int16_t *scores)
     }
 }
 
-int model_read_scores(struct fleet_model *m, int16_t **ret, struct api_error *ob)
+int model_read_scores(struct fleet_model *m, int16_t **ret, struct api_error *error)
 {
     size_t cells = m->problem.n_workloads * m->problem.n_settings;
     double highest = 0;
     int r = 0;
 
-    api_error_at(ob, "preference.addonPlacementScore");
+    api_error_at(error, "preference.addonPlacementScore");
     for (size_t i = 0; i < m->n_scores && r == 0; i++)
-        r = model_check_score(m, &m->scores[i], &highest, ob);
+        r = model_check_score(m, &m->scores[i], &highest, error);
     if (r < 0)
         return r;
-    api_error_at(ob, "targetWorkloads");
+    api_error_at(error, "targetWorkloads");
     if (cells > MAX_CELLS)
         return api_error_set(
-            ob, 422, "%zu workloads with %zu policies are %zu combinations, at most %zu can be solved",
+            error, 422, "%zu workloads with %zu policies are %zu combinations, at most %zu can be solved",
             m->problem.n_workloads, m->problem.n_settings, cells, MAX_CELLS);
     model_choose_unit(m, highest);
     m->problem.scores = *ret = model_alloc(m, cells, sizeof(int16_t));

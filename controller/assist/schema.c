@@ -28,7 +28,7 @@ enum {
 
 struct schema_reader {
     struct jr j;
-    struct api_error *ob;
+    struct api_error *error;
     size_t bytes, max_bytes; /* of the tree */
 };
 
@@ -43,28 +43,28 @@ static bool schema_charge(struct schema_reader *r, size_t bytes)
 /* ---- Limits ---- */
 
 /* Puts a member's name, or an element's index if that is NULL, before the path to what is wrong. */
-static void schema_fail_within(struct api_error *ob, const char *name, size_t index)
+static void schema_fail_within(struct api_error *error, const char *name, size_t index)
 {
-    CLEANUP(cleanup_free) char *inner = xstrdup(ob->field);
+    CLEANUP(cleanup_free) char *inner = xstrdup(error->field);
     const char *dot = *inner && *inner != '[' ? "." : "";
 
     if (name)
-        api_error_at(ob, "%s%s%s", name, dot, inner);
+        api_error_at(error, "%s%s%s", name, dot, inner);
     else
-        api_error_at(ob, "[%zu]%s%s", index, dot, inner);
+        api_error_at(error, "[%zu]%s%s", index, dot, inner);
 }
 
 /* The unit of what is counted; "" for the value itself. */
 static int schema_check_limits(const json_t *schema, double value, const char *least, const char *most,
-                               const char *unit, struct api_error *ob)
+                               const char *unit, struct api_error *error)
 {
     const json_t *low = json_object_get(schema, least), *high = json_object_get(schema, most);
     const char *verb = *unit ? "have" : "be";
 
     if (low && value < json_number_value(low))
-        return api_error_set(ob, 422, "must %s at least %.17g%s", verb, json_number_value(low), unit);
+        return api_error_set(error, 422, "must %s at least %.17g%s", verb, json_number_value(low), unit);
     if (high && value > json_number_value(high))
-        return api_error_set(ob, 422, "must %s at most %.17g%s", verb, json_number_value(high), unit);
+        return api_error_set(error, 422, "must %s at most %.17g%s", verb, json_number_value(high), unit);
     return 0;
 }
 
@@ -139,10 +139,11 @@ static json_t *schema_read_string(struct schema_reader *r, const json_t *schema)
     if (!jr_string(&r->j, &raw))
         return NULL;
     if (!string_count(raw, &characters)) {
-        (void)api_error_set(r->ob, 422, "must not contain a NUL");
+        (void)api_error_set(r->error, 422, "must not contain a NUL");
         return NULL;
     }
-    if (schema_check_limits(schema, (double)characters, "minLength", "maxLength", " characters", r->ob) < 0 ||
+    if (schema_check_limits(schema, (double)characters, "minLength", "maxLength", " characters", r->error) <
+            0 ||
         !schema_charge(r, STRING_BYTES + raw.n))
         return NULL;
     if (raw.n == 0 || !memchr(raw.p, '\\', raw.n))
@@ -160,8 +161,8 @@ static json_t *schema_read_number(struct schema_reader *r, const json_t *schema)
         return NULL;
     number = json_loadb(text.p, text.n, JSON_DECODE_ANY, NULL);
     if (!number) /* its grammar has been checked */
-        (void)api_error_set(r->ob, 422, "is out of range");
-    else if (schema_check_limits(schema, json_number_value(number), "minimum", "maximum", "", r->ob) == 0)
+        (void)api_error_set(r->error, 422, "is out of range");
+    else if (schema_check_limits(schema, json_number_value(number), "minimum", "maximum", "", r->error) == 0)
         return TAKE_PTR(number);
     return NULL;
 }
@@ -177,7 +178,7 @@ static json_t *schema_read_word(struct schema_reader *r, enum jr_type type)
 
 /* ---- Objects ---- */
 
-static void schema_fail_unknown(const json_t *properties, const char *name, struct api_error *ob)
+static void schema_fail_unknown(const json_t *properties, const char *name, struct api_error *error)
 {
     const char *known[MAX_KNOWN_NAMES + 1] = {NULL}, *key, *nearest;
     size_t n = 0;
@@ -190,10 +191,10 @@ static void schema_fail_unknown(const json_t *properties, const char *name, stru
     }
     nearest = name_nearest(str_of(name), known);
     if (nearest)
-        (void)api_error_set(ob, 422, "unknown field; did you mean %s?", nearest);
+        (void)api_error_set(error, 422, "unknown field; did you mean %s?", nearest);
     else
-        (void)api_error_set(ob, 422, "unknown field");
-    schema_fail_within(ob, name, 0);
+        (void)api_error_set(error, 422, "unknown field");
+    schema_fail_within(error, name, 0);
 }
 
 /* Unescapes a member's name, cut to what is shown of one. False if it is none that a schema can have: it
@@ -223,21 +224,21 @@ static int schema_read_member(struct schema_reader *r, const json_t *schema, str
     if (member_name(raw, name))
         property = json_object_get(properties, name);
     if (!property && json_is_false(json_object_get(schema, "additionalProperties"))) {
-        schema_fail_unknown(properties, name, r->ob);
+        schema_fail_unknown(properties, name, r->error);
         return -EINVAL;
     }
     if (!property)
         return jr_skip(&r->j, NULL) ? 0 : -EINVAL;
     value = schema_read_value(r, property);
     if (!value) {
-        schema_fail_within(r->ob, name, 0);
+        schema_fail_within(r->error, name, 0);
         return -EINVAL;
     }
     (void)json_object_set_new_nocheck(into, name, value);
     return schema_charge(r, MEMBER_BYTES + raw.n) ? 0 : -EFBIG;
 }
 
-static int schema_check_required(const json_t *schema, const json_t *object, struct api_error *ob)
+static int schema_check_required(const json_t *schema, const json_t *object, struct api_error *error)
 {
     const json_t *required = json_object_get(schema, "required");
 
@@ -246,8 +247,8 @@ static int schema_check_required(const json_t *schema, const json_t *object, str
 
         if (json_object_get(object, name))
             continue;
-        (void)api_error_set(ob, 422, "missing field");
-        schema_fail_within(ob, name, 0);
+        (void)api_error_set(error, 422, "missing field");
+        schema_fail_within(error, name, 0);
         return -EINVAL;
     }
     return 0;
@@ -264,7 +265,7 @@ static json_t *schema_read_object(struct schema_reader *r, const json_t *schema)
     while (jr_member(&r->j, &raw))
         if (schema_read_member(r, schema, raw, object) < 0)
             return NULL;
-    if (r->j.error || schema_check_required(schema, object, r->ob) < 0)
+    if (r->j.error || schema_check_required(schema, object, r->error) < 0)
         return NULL;
     return TAKE_PTR(object);
 }
@@ -279,7 +280,7 @@ static int schema_read_element(struct schema_reader *r, const json_t *items, jso
         return jr_skip(&r->j, NULL) ? 0 : -EINVAL;
     value = schema_read_value(r, items);
     if (!value) {
-        schema_fail_within(r->ob, NULL, json_array_size(into));
+        schema_fail_within(r->error, NULL, json_array_size(into));
         return -EINVAL;
     }
     (void)json_array_append_new(into, value);
@@ -302,7 +303,8 @@ static json_t *schema_read_array(struct schema_reader *r, const json_t *schema)
         if (schema_read_element(r, items, array) < 0)
             return NULL;
     }
-    if (r->j.error || schema_check_limits(schema, (double)n, "minItems", "maxItems", " elements", r->ob) < 0)
+    if (r->j.error ||
+        schema_check_limits(schema, (double)n, "minItems", "maxItems", " elements", r->error) < 0)
         return NULL;
     return TAKE_PTR(array);
 }
@@ -316,7 +318,7 @@ static json_t *schema_read_value(struct schema_reader *r, const json_t *schema)
     enum jr_type found = jr_peek(&r->j);
 
     if (found != JR_NONE && type && !schema_type_is(r, found, type)) {
-        (void)api_error_set(r->ob, 422, "must be %s%s", strchr("aeiou", *type) ? "an " : "a ", type);
+        (void)api_error_set(r->error, 422, "must be %s%s", strchr("aeiou", *type) ? "an " : "a ", type);
         return NULL;
     }
     switch (found) {
@@ -342,26 +344,27 @@ static int schema_fail_json(const struct schema_reader *r, struct str text)
     unsigned line, column;
 
     jr_position(text, r->j.error_at, &line, &column);
-    *r->ob = (struct api_error){0};
-    return api_error_set(r->ob, 400, "not JSON at line %u, column %u", line, column);
+    *r->error = (struct api_error){0};
+    return api_error_set(r->error, 400, "not JSON at line %u, column %u", line, column);
 }
 
 int schema_read(json_t **ret, const json_t *schema, struct str text, const char *whole, size_t max_bytes,
-                size_t *ret_bytes, struct api_error *ob)
+                size_t *ret_bytes, struct api_error *error)
 {
-    struct schema_reader r = {.ob = ob, .max_bytes = max_bytes};
+    struct schema_reader r = {.error = error, .max_bytes = max_bytes};
     json_auto_t *value = NULL;
 
-    *ob = (struct api_error){0};
+    *error = (struct api_error){0};
     jr_init(&r.j, text, JR_STRICT);
     value = schema_read_value(&r, schema);
     *ret_bytes = r.bytes;
     if (r.j.error || (value && !jr_end(&r.j)))
         return schema_fail_json(&r, text);
-    if (ob->status)
-        return api_error_set(ob, ob->status, "%s: %s", *ob->field ? ob->field : whole, ob->detail);
+    if (error->status)
+        return api_error_set(error, error->status, "%s: %s", *error->field ? error->field : whole,
+                             error->detail);
     if (r.bytes > max_bytes) {
-        *ob = (struct api_error){0};
+        *error = (struct api_error){0};
         return -EFBIG;
     }
     *ret = TAKE_PTR(value);

@@ -13,7 +13,7 @@
 
 /* Reads a text that keeps the schema into *ret. `whole` is what the value itself is called: "body".
  * *ret_bytes, also on failure, is what the tree takes at most.
- * -EINVAL: *ob says why: 400 for what is not JSON, else 422 and "clusters[1].name: must be a string".
- * -EFBIG: the tree would take more than max_bytes; *ob is unset. */
+ * -EINVAL: *error says why: 400 for what is not JSON, else 422 and "clusters[1].name: must be a string".
+ * -EFBIG: the tree would take more than max_bytes; *error is unset. */
 MUST_USE int schema_read(json_t **ret, const json_t *schema, struct str text, const char *whole,
-                         size_t max_bytes, size_t *ret_bytes, struct api_error *ob);
+                         size_t max_bytes, size_t *ret_bytes, struct api_error *error);

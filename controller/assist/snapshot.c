@@ -320,10 +320,10 @@ static void read_end(struct read *rd, const struct api_error *failure)
 
 static void read_fail(struct read *rd, unsigned status, const char *what, const char *why)
 {
-    struct api_error ob = {0};
+    struct api_error error = {0};
 
-    (void)api_error_set(&ob, status, "%s%s%s", what, *what ? " cannot be listed: " : "", why);
-    read_end(rd, &ob);
+    (void)api_error_set(&error, status, "%s%s%s", what, *what ? " cannot be listed: " : "", why);
+    read_end(rd, &error);
 }
 
 static void read_on_deadline(struct timer *t)

@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct guide guide;
     struct str text = {(const char *)data, size};
     json_auto_t *json = NULL;
-    struct api_error ob = {0};
+    struct api_error error = {0};
     struct fleet_model *m = NULL;
     size_t bytes;
 
@@ -43,10 +43,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         schemas = json_loads(assist_schemas, 0, NULL);
         guide = guide_new(GUIDE);
     }
-    if (schema_read(&json, json_object_get(schemas, "plan_request"), text, "body", 64 << 20, &bytes, &ob) < 0)
+    if (schema_read(&json, json_object_get(schemas, "plan_request"), text, "body", 64 << 20, &bytes, &error) <
+        0)
         return 0;
-    if (model_new(&m, json, guide.hub, &ob) < 0)
-        require((ob.status == 422 || ob.status == 404) && ob.detail[0]);
+    if (model_new(&m, json, guide.hub, &error) < 0)
+        require((error.status == 422 || error.status == 404) && error.detail[0]);
     else
         check_problem(&m->problem);
     (void)model_free(m);

@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bool is_get = strcmp(op->method, "GET") == 0;
     struct httpd_request rq = {.content_type = is_get ? "" : "application/json", .content_encoding = ""};
     struct httpd_reply reply = {0};
-    struct api_error ob;
+    struct api_error error;
     struct httpd_route routes[ECHO_MAX + API_OWN_ROUTES], *route;
     json_auto_t *answer = NULL;
     BUF_AUTO(copy, SIZE_MAX);
@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         json_auto_t *again = NULL;
         size_t bytes;
 
-        assert(schema_read(&again, op->input, str_of(input), "body", 64 << 20, &bytes, &ob) == 0);
+        assert(schema_read(&again, op->input, str_of(input), "body", 64 << 20, &bytes, &error) == 0);
         assert(json_equal(again, json_object_get(answer, "input")));
     } else {
         assert(reply.status == 400 || reply.status == 422);

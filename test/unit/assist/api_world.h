@@ -29,13 +29,13 @@ static void world_echo(void *arg, struct call *c)
 
 static void world_fail(void *arg, struct call *c)
 {
-    struct api_error ob = {0};
+    struct api_error error = {0};
 
     (void)arg;
     if (json_object_get(c->input, "name")) {
-        api_error_at(&ob, "name");
-        (void)api_error_set(&ob, 404, "workload \"%s\" not found", "a\xff");
-        call_refuse(c, &ob, NULL);
+        api_error_at(&error, "name");
+        (void)api_error_set(&error, 404, "workload \"%s\" not found", "a\xff");
+        call_refuse(c, &error, NULL);
     } else {
         call_fail(c, 409, NULL, "in the way");
     }

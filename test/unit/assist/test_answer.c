@@ -15,12 +15,12 @@ static const uint32_t sites[] = {0, 1}, settings[] = {1, 4};
 
 static json_t *answer_of(struct guide *g, const uint32_t *at, const uint32_t *with, int64_t above)
 {
-    struct api_error ob = {0};
+    struct api_error error = {0};
     struct fleet_model *m = NULL;
     struct solution s;
     json_t *answer = NULL;
 
-    assert_int_equal(model_new(&m, g->request, g->hub, &ob), 0);
+    assert_int_equal(model_new(&m, g->request, g->hub, &error), 0);
     s = guide_solution(m, at, with);
     s.bound += above;
     answer = answer_make(m, &s);

@@ -10,11 +10,11 @@
 
 static json_t *basis_of(const struct guide *g)
 {
-    struct api_error ob = {0};
+    struct api_error error = {0};
     struct fleet_model *m = NULL;
     json_t *basis;
 
-    assert_int_equal(model_new(&m, g->request, g->hub, &ob), 0);
+    assert_int_equal(model_new(&m, g->request, g->hub, &error), 0);
     basis = json_incref(m->basis);
     (void)model_free(m);
     return basis;
@@ -23,12 +23,12 @@ static json_t *basis_of(const struct guide *g)
 /* As JSON; ends the guide. */
 static void changes(struct guide *g, const json_t *before, const char *expected)
 {
-    struct api_error ob = {0};
+    struct api_error error = {0};
     struct fleet_model *now = NULL;
     json_t *list;
     char *text;
 
-    assert_int_equal(model_new(&now, g->request, g->hub, &ob), 0);
+    assert_int_equal(model_new(&now, g->request, g->hub, &error), 0);
     list = model_changes(before, now, "h");
     text = json_dumps(list, JSON_COMPACT);
     assert_string_equal(text, expected);

@@ -15,12 +15,12 @@
 static void is_left_out(struct guide *g, const uint32_t *sites, const uint32_t *settings,
                         const char *expected)
 {
-    struct api_error ob = {0};
+    struct api_error error = {0};
     struct fleet_model *m = NULL;
     struct solution s;
     json_t *answer = NULL, *list;
 
-    assert_int_equal(model_new(&m, g->request, g->hub, &ob), 0);
+    assert_int_equal(model_new(&m, g->request, g->hub, &error), 0);
     s = guide_solution(m, sites, settings);
     answer = answer_make(m, &s);
     list = json_object_get(answer, "leftOut");

@@ -14,10 +14,10 @@
 static struct fleet_model *model_of(struct guide *g)
 {
     struct fleet_model *m = NULL;
-    struct api_error ob = {0};
+    struct api_error error = {0};
 
-    if (model_new(&m, g->request, g->hub, &ob) < 0)
-        fail_msg("%s: %s", ob.field, ob.detail);
+    if (model_new(&m, g->request, g->hub, &error) < 0)
+        fail_msg("%s: %s", error.field, error.detail);
     assert_null(problem_check(&m->problem));
     return m;
 }
@@ -25,12 +25,12 @@ static struct fleet_model *model_of(struct guide *g)
 static void objects_to(struct guide *g, unsigned status, const char *field, const char *detail)
 {
     struct fleet_model *m = NULL;
-    struct api_error ob = {0};
+    struct api_error error = {0};
 
-    assert_int_equal(model_new(&m, g->request, g->hub, &ob), -EINVAL);
-    assert_string_equal(ob.detail, detail);
-    assert_string_equal(ob.field, field);
-    assert_int_equal(ob.status, status);
+    assert_int_equal(model_new(&m, g->request, g->hub, &error), -EINVAL);
+    assert_string_equal(error.detail, detail);
+    assert_string_equal(error.field, field);
+    assert_int_equal(error.status, status);
     guide_done(g);
 }
 

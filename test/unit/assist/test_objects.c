@@ -20,15 +20,15 @@ static const uint32_t own_sites[] = {0, 1}, own_settings[] = {1, 4};
 
 static json_t *objects_of(struct guide *g)
 {
-    struct api_error ob = {0};
+    struct api_error error = {0};
     struct fleet_model *m = NULL;
     struct solution s;
     json_t *list = NULL;
 
-    assert_int_equal(model_new(&m, g->request, g->hub, &ob), 0);
+    assert_int_equal(model_new(&m, g->request, g->hub, &error), 0);
     s = guide_solution(m, own_sites, own_settings);
-    if (objects_make(&list, m, &s, RUN, HASH, &ob) < 0)
-        assert_int_equal(ob.status, 422);
+    if (objects_make(&list, m, &s, RUN, HASH, &error) < 0)
+        assert_int_equal(error.status, 422);
     solution_done(&s);
     (void)model_free(m);
     return list;
@@ -134,18 +134,18 @@ static void selects_by_what_a_cluster_carries(void **state)
 static void refuses_a_cluster_that_nothing_selects(void **state)
 {
     struct guide g = guide_new(GUIDE);
-    struct api_error ob = {0};
+    struct api_error error = {0};
     struct fleet_model *m = NULL;
     struct solution s;
     json_t *list = NULL;
 
     (void)state;
     guide_label(&g, KIND_CLUSTERS, "worker02", "cluster-name", NULL);
-    assert_int_equal(model_new(&m, g.request, g.hub, &ob), 0);
+    assert_int_equal(model_new(&m, g.request, g.hub, &error), 0);
     s = guide_solution(m, own_sites, own_settings);
-    assert_int_equal(objects_make(&list, m, &s, RUN, HASH, &ob), -EINVAL);
-    assert_string_equal(ob.field, "clusters[1].name");
-    assert_non_null(strstr(ob.detail, "run: kubectl label managedcluster worker02 cluster-name=worker02"));
+    assert_int_equal(objects_make(&list, m, &s, RUN, HASH, &error), -EINVAL);
+    assert_string_equal(error.field, "clusters[1].name");
+    assert_non_null(strstr(error.detail, "run: kubectl label managedcluster worker02 cluster-name=worker02"));
     solution_done(&s);
     (void)model_free(m);
     guide_done(&g);
@@ -158,7 +158,7 @@ static void lists_the_clusters_of_several_replicas(void **state)
              "'targetWorkloads':[{'name':'mwrs-app01','replicas':2}],"
              "'preference':{'addonPlacementScore':'example-performance-score',"
              "'scoreDimensionFormat':'${app};${device}'}}");
-    struct api_error ob = {0};
+    struct api_error error = {0};
     struct fleet_model *m = NULL;
     struct problem_pair placed[] = {{0, 0}, {0, 1}};
     uint32_t setting[] = {1, 4};
@@ -167,8 +167,8 @@ static void lists_the_clusters_of_several_replicas(void **state)
     int64_t n = 0;
 
     (void)state;
-    assert_int_equal(model_new(&m, g.request, g.hub, &ob), 0);
-    assert_int_equal(objects_make(&list, m, &s, RUN, HASH, &ob), 0);
+    assert_int_equal(model_new(&m, g.request, g.hub, &error), 0);
+    assert_int_equal(objects_make(&list, m, &s, RUN, HASH, &error), 0);
     assert_int_equal(json_array_size(list), 5);
     assert_true(kube_int(json_array_get(list, 4), &n, "spec", "numberOfClusters", NULL) && n == 2);
     expression =
@@ -190,16 +190,16 @@ static void keeps_names_within_63_bytes(void **state)
         "device}'}}";
     static const uint32_t first[] = {0};
     struct guide g = guide_new(request);
-    struct api_error ob = {0};
+    struct api_error error = {0};
     struct fleet_model *m = NULL;
     struct solution s;
     json_t *list = NULL;
     const char *name;
 
     (void)state;
-    assert_int_equal(model_new(&m, g.request, g.hub, &ob), 0);
+    assert_int_equal(model_new(&m, g.request, g.hub, &error), 0);
     s = guide_solution(m, first, first);
-    assert_int_equal(objects_make(&list, m, &s, RUN, HASH, &ob), 0);
+    assert_int_equal(objects_make(&list, m, &s, RUN, HASH, &error), 0);
     name = kube_name(json_array_get(list, 0));
     assert_true(strlen(name) <= 63);
     assert_true(strncmp(name, "placement-a-cluster-with-a-name-of-", 35) == 0);

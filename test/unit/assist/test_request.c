@@ -20,13 +20,13 @@ static bool keeps_schema(const json_t *json, const char *wrong_field)
     const json_t *schema = json_object_get(schemas, "plan_request");
     CLEANUP(cleanup_free) char *text = json_dumps(json, 0);
     json_auto_t *read = NULL;
-    struct api_error ob;
+    struct api_error error;
     size_t bytes;
     int r;
 
     assert_non_null(schema);
-    r = schema_read(&read, schema, str_of(text), "body", 1 << 20, &bytes, &ob);
-    assert_string_equal(ob.field, wrong_field);
+    r = schema_read(&read, schema, str_of(text), "body", 1 << 20, &bytes, &error);
+    assert_string_equal(error.field, wrong_field);
     assert_true(r < 0 || json_equal(read, json));
     return r == 0;
 }
@@ -55,15 +55,15 @@ static void names_the_field_that_is_wrong(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct guide g = guide_new(cases[i].request);
-        struct api_error ob = {0};
+        struct api_error error = {0};
         struct fleet_model *m = NULL;
 
         assert_true(keeps_schema(g.request, ""));
-        assert_int_equal(model_new(&m, g.request, g.hub, &ob), -EINVAL);
-        assert_int_equal(ob.status, 422);
-        assert_string_equal(ob.field, cases[i].field);
+        assert_int_equal(model_new(&m, g.request, g.hub, &error), -EINVAL);
+        assert_int_equal(error.status, 422);
+        assert_string_equal(error.field, cases[i].field);
         if (cases[i].detail)
-            assert_string_equal(ob.detail, cases[i].detail);
+            assert_string_equal(error.detail, cases[i].detail);
         guide_done(&g);
     }
 }

@@ -44,13 +44,13 @@ static json_t *parse(const char *text)
 }
 
 /* Reads a text with ' for " under the schema above. */
-static int read_text(json_t **ret, const char *text, struct api_error *ob)
+static int read_text(json_t **ret, const char *text, struct api_error *error)
 {
     CLEANUP(cleanup_free) char *copy = quoted(text);
     json_auto_t *schema = parse(schema_text);
     size_t bytes;
 
-    return schema_read(ret, schema, str_of(copy), "body", NO_LIMIT, &bytes, ob);
+    return schema_read(ret, schema, str_of(copy), "body", NO_LIMIT, &bytes, error);
 }
 
 static void names_the_field_and_what_is_wrong(void **state)
@@ -88,16 +88,16 @@ static void names_the_field_and_what_is_wrong(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         json_t *value = NULL;
-        struct api_error ob = {0};
+        struct api_error error = {0};
         char detail[256];
 
         (void)snprintf(detail, sizeof(detail), "%s: %s", *cases[i].field ? cases[i].field : "body",
                        cases[i].text);
-        assert_int_equal(read_text(&value, cases[i].value, &ob), -EINVAL);
+        assert_int_equal(read_text(&value, cases[i].value, &error), -EINVAL);
         assert_null(value);
-        assert_int_equal(ob.status, 422);
-        assert_string_equal(ob.field, cases[i].field);
-        assert_string_equal(ob.detail, detail);
+        assert_int_equal(error.status, 422);
+        assert_string_equal(error.field, cases[i].field);
+        assert_string_equal(error.detail, detail);
     }
 }
 
@@ -121,11 +121,11 @@ static void reads_what_keeps_the_schema(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         json_auto_t *expected = parse(cases[i].expected ? cases[i].expected : cases[i].text);
         json_auto_t *value = NULL;
-        struct api_error ob;
+        struct api_error error;
 
-        assert_int_equal(read_text(&value, cases[i].text, &ob), 0);
+        assert_int_equal(read_text(&value, cases[i].text, &error), 0);
         assert_true(json_equal(value, expected));
-        assert_int_equal(ob.status, 0);
+        assert_int_equal(error.status, 0);
     }
 }
 
@@ -136,13 +136,13 @@ static void says_where_it_is_not_json(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-        struct api_error ob;
+        struct api_error error;
         json_t *value = NULL;
 
-        assert_int_equal(read_text(&value, texts[i], &ob), -EINVAL);
-        assert_int_equal(ob.status, 400);
-        assert_string_equal(ob.field, "");
-        assert_memory_equal(ob.detail, "not JSON at line 1, column ", 27);
+        assert_int_equal(read_text(&value, texts[i], &error), -EINVAL);
+        assert_int_equal(error.status, 400);
+        assert_string_equal(error.field, "");
+        assert_memory_equal(error.detail, "not JSON at line 1, column ", 27);
     }
 }
 
@@ -150,7 +150,7 @@ static void cuts_a_path_that_is_too_long(void **state)
 {
     char name[600];
     json_auto_t *schema = parse("{'type':'object','additionalProperties':false}");
-    struct api_error ob = {0};
+    struct api_error error = {0};
     json_t *value = NULL;
     BUF_AUTO(text, 1 << 10);
     size_t bytes;
@@ -160,8 +160,8 @@ static void cuts_a_path_that_is_too_long(void **state)
     name[sizeof(name) - 1] = '\0';
     buf_printf(&text, "{\"%s\":1}", name);
     assert_int_equal(buf_failed(&text), 0);
-    assert_int_equal(schema_read(&value, schema, buf_str(&text), "body", NO_LIMIT, &bytes, &ob), -EINVAL);
-    assert_int_equal(strlen(ob.field), sizeof(ob.field) - 1);
+    assert_int_equal(schema_read(&value, schema, buf_str(&text), "body", NO_LIMIT, &bytes, &error), -EINVAL);
+    assert_int_equal(strlen(error.field), sizeof(error.field) - 1);
 }
 
 /* ---- Memory ---- */
@@ -209,15 +209,16 @@ static void builds_no_tree_of_what_it_refuses(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(heads); i++) {
-        struct api_error ob;
+        struct api_error error;
         json_t *value = NULL;
         BUF_AUTO(text, 1 << 20);
         size_t bytes, before = live_bytes;
 
         repeat(&text, heads[i], "{}", 100000, "]}");
         peak_bytes = live_bytes;
-        assert_int_equal(schema_read(&value, schema, buf_str(&text), "body", NO_LIMIT, &bytes, &ob), -EINVAL);
-        assert_int_equal(ob.status, 422);
+        assert_int_equal(schema_read(&value, schema, buf_str(&text), "body", NO_LIMIT, &bytes, &error),
+                         -EINVAL);
+        assert_int_equal(error.status, 422);
         assert_true(peak_bytes - before < 4096);
         assert_true(bytes < 4096);
         assert_int_equal(live_bytes, before);
@@ -248,7 +249,7 @@ static void bounds_the_memory_of_a_tree(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         json_auto_t *schema = parse("{'type':'array'}");
-        struct api_error ob;
+        struct api_error error;
         json_t *value = NULL;
         BUF_AUTO(text, 4 << 20);
         size_t bytes, used, before;
@@ -256,15 +257,15 @@ static void bounds_the_memory_of_a_tree(void **state)
         assert_int_equal(json_object_set_new(schema, "items", parse(cases[i].items)), 0);
         repeat(&text, "[", cases[i].element, 20000, "]");
         before = peak_bytes = live_bytes;
-        assert_int_equal(schema_read(&value, schema, buf_str(&text), "body", NO_LIMIT, &bytes, &ob), 0);
+        assert_int_equal(schema_read(&value, schema, buf_str(&text), "body", NO_LIMIT, &bytes, &error), 0);
         used = peak_bytes - before;
         assert_in_range(bytes, used, used * 4);
         json_decref(value);
         value = NULL;
         peak_bytes = live_bytes;
-        assert_int_equal(schema_read(&value, schema, buf_str(&text), "body", bytes / 10, &bytes, &ob),
+        assert_int_equal(schema_read(&value, schema, buf_str(&text), "body", bytes / 10, &bytes, &error),
                          -EFBIG);
-        assert_int_equal(ob.status, 0);
+        assert_int_equal(error.status, 0);
         assert_null(value);
         assert_true(peak_bytes - before < used / 4);
         assert_int_equal(live_bytes, before);

@@ -23,7 +23,7 @@ static json_t *request_of(const char *format)
 static void matches(const char *format, const char *name, const char *expected)
 {
     struct guide g = {.request = request_of(format), .hub = snapshot_new((unix_ms){1})};
-    struct api_error ob = {0};
+    struct api_error error = {0};
     struct fleet_model *m = NULL;
     char found[1100] = "";
 
@@ -38,8 +38,8 @@ static void matches(const char *format, const char *name, const char *expected)
     guide_add(&g, KIND_SCORES,
               json_pack("{s:{s:s, s:s}, s:{s:[{s:s, s:i}]}}", "metadata", "namespace", "c", "name", "s",
                         "status", "scores", "name", name, "value", 7));
-    if (model_new(&m, g.request, g.hub, &ob) < 0)
-        (void)snprintf(found, sizeof(found), "%s", ob.detail);
+    if (model_new(&m, g.request, g.hub, &error) < 0)
+        (void)snprintf(found, sizeof(found), "%s", error.detail);
     for (size_t s = 0; m && s < m->problem.n_settings; s++)
         for (size_t w = 0; w < m->problem.n_workloads; w++)
             if (problem_score(&m->problem, s, w) == 7)
