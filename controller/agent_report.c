@@ -97,7 +97,7 @@ static const char *report_failed_stage(const struct scorer_status *st)
 static void report_put_line(json_t *object, const char *key, const char *text)
 {
     if (*text)
-        kube_put(object, key, kube_line(text, ERROR_BYTES));
+        kube_set(object, key, kube_line(text, ERROR_BYTES));
 }
 
 /* What became of the scorer on the hub. */
@@ -118,13 +118,13 @@ static json_t *report_scorer(struct agent_report *r, const struct scorer *s, boo
     char error[ROUND_REASON_BYTES];
     json_t *one = json_object();
 
-    kube_put_str(one, "scoreName", s->summary.score_name);
-    kube_put_str(one, "state", scorer_state_word(scorer_state(s)));
+    kube_set_str(one, "scoreName", s->summary.score_name);
+    kube_set_str(one, "state", scorer_state_word(scorer_state(s)));
     if (times)
-        kube_put(one, "lastSuccess", report_time(r, st->succeeded_ms));
+        kube_set(one, "lastSuccess", report_time(r, st->succeeded_ms));
     if (times && s->batch)
-        kube_put(one, "validUntil", report_time(r, st->expires_ms));
-    kube_put_str(one, "failedStage", report_failed_stage(st));
+        kube_set(one, "validUntil", report_time(r, st->expires_ms));
+    kube_set_str(one, "failedStage", report_failed_stage(st));
     scorer_error_text(st, error, sizeof(error));
     report_put_line(one, "error", error);
     report_put_placement(r, one, &s->summary);
@@ -162,16 +162,16 @@ static char *report_text(struct agent_report *r, bool times)
 
     r->recheck_ms = INT64_MAX;
     scorers = report_scorers(r, times, &left_out);
-    kube_put_bool(status, "configurationInForce", reload->ok);
-    kube_put(status, "features", json_pack("[s]", "scoreItems"));
+    kube_set_bool(status, "configurationInForce", reload->ok);
+    kube_set(status, "features", json_pack("[s]", "scoreItems"));
     if (reload->problems)
-        kube_put(status, "configurationProblems", report_lines(reload->problems));
+        kube_set(status, "configurationProblems", report_lines(reload->problems));
     report_put_line(status, "hubError", report_hub_error(r, hub_error, 0));
-    kube_put(status, "scorers", scorers);
+    kube_set(status, "scorers", scorers);
     if (left_out)
-        kube_put_int(status, "notShown", (int64_t)left_out);
+        kube_set_int(status, "notShown", (int64_t)left_out);
     if (r->o.hub && kube_clock_is_skewed(r->o.hub))
-        kube_put_int(status, "clockOffsetSeconds", kube_clock_offset_ms(r->o.hub) / 1000);
+        kube_set_int(status, "clockOffsetSeconds", kube_clock_offset_ms(r->o.hub) / 1000);
     return json_dumps(status, JSON_COMPACT);
 }
 
@@ -226,10 +226,10 @@ static void report_on_written(struct kube_object *o, struct kube_answer *a)
 static json_t *report_configmap(const struct agent_report *r, const char *text)
 {
     json_t *object = kube_resource_object(&kube_configmaps, r->o.namespace, REPORT_CONFIGMAP);
-    json_t *labels = kube_put_object(kube_get(object, "metadata", NULL), "labels");
+    json_t *labels = kube_set_object(kube_get(object, "metadata", NULL), "labels");
 
-    kube_put_str(labels, "app.kubernetes.io/managed-by", "dynamic-scoring");
-    kube_put_str(kube_put_object(object, "data"), REPORT_KEY, text);
+    kube_set_str(labels, "app.kubernetes.io/managed-by", "dynamic-scoring");
+    kube_set_str(kube_set_object(object, "data"), REPORT_KEY, text);
     return object;
 }
 

@@ -1,3 +1,5 @@
+/* What the roles of the program share: flags of servers, signals, an API server's client, the end. A
+ * struct role owns the loop and all that it opens. On the main thread, which becomes the loop's. */
 #include "controller/role.h"
 
 #include "controller/kube/client.h"

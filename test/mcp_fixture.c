@@ -4,6 +4,7 @@
  *
  * serves http://127.0.0.1:PORT/mcp until it is killed. */
 #include "controller/assist/api.h"
+#include "controller/assist/call.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/def.h"
 #include "exporter/base/loop.h"

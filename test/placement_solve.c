@@ -5,6 +5,8 @@
  * KIND: loose, tight, devices, full, apps (test/bench/placement_instances.h), or small, which has all options
  * and sizes of its own. */
 #include "controller/optimize/problem.h"
+#include "controller/optimize/solution.h"
+#include "controller/optimize/solve.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/def.h"
 #include "test/bench/placement_instances.h"

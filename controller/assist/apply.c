@@ -1,6 +1,14 @@
+/* Owns the steps of one writing, their calls and the objects that it has listed. On the loop. No step is
+ * started after a failure, and none of a phase before all of the phase before it have ended. */
+#include "controller/assist/apply.h"
+
 #include "controller/assist/assist.h"
 
 #include "controller/assist/api_error.h"
+#include "controller/assist/kind.h"
+#include "controller/assist/list.h"
+#include "controller/assist/reader.h"
+#include "controller/assist/snapshot.h"
 #include "controller/kube/answer.h"
 #include "controller/kube/client.h"
 #include "controller/kube/json.h"
@@ -8,6 +16,7 @@
 #include "controller/kube/resource.h"
 #include "controller/kube/verdict.h"
 #include "exporter/base/alloc.h"
+#include "exporter/base/clock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"

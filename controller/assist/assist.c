@@ -1,11 +1,34 @@
+/* Owns the plans that are kept and those under way, the one writing, the two workers that plan and
+ * compare, the reader of the hub and the API. On the loop, but for the jobs' functions that say otherwise.
+ * A plan is written only if what it was made from is still the same. */
 #include "controller/assist/assist.h"
 
+#include "controller/assist/api.h"
 #include "controller/assist/api_error.h"
+#include "controller/assist/api_request.h"
+#include "controller/assist/apply.h"
+#include "controller/assist/basis.h"
+#include "controller/assist/call.h"
+#include "controller/assist/choices.h"
+#include "controller/assist/explain.h"
+#include "controller/assist/kind.h"
+#include "controller/assist/list.h"
 #include "controller/assist/model.h"
+#include "controller/assist/plan_answer.h"
+#include "controller/assist/plan_objects.h"
+#include "controller/assist/plan_request.h"
+#include "controller/assist/preference.h"
+#include "controller/assist/reader.h"
+#include "controller/assist/scorer.h"
+#include "controller/assist/scores.h"
+#include "controller/assist/snapshot.h"
+#include "controller/assist/yaml.h"
 #include "controller/kube/json.h"
-#include "controller/optimize/problem.h"
+#include "controller/optimize/solution.h"
+#include "controller/optimize/solve.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
 #include "exporter/base/escape.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
@@ -46,8 +69,8 @@ TAILQ_HEAD(plan_list, kept_plan);
 struct assist {
     struct assist_options o;
     struct snapshot_reader *reader;
-    /* Threads, and how many plans read the hub for them, wait or run. Plans to be applied are compared on the
-     * second one, so that they do not wait for solvers. */
+    /* Threads, and how many plans read the hub for them, wait or run. Plans to be applied are compared on
+     * the second one, so that they do not wait for solvers. */
     struct worker *worker[2];
     unsigned queued[2];
     atomic_bool cancel;          /* read by the workers */
@@ -147,9 +170,9 @@ static struct plan_job *plan_job_free(struct plan_job *j)
 }
 DEFINE_CLEANUP(struct plan_job, plan_job_free)
 
-/* Releases on the loop what calls hold, too. jansson's count of references is atomic, but does not order the
- * last use of one thread before the end in another: ThreadSanitizer saw the second worker free what a call on
- * the loop had just released. A large reply, which a worker prints, is still released there. */
+/* Releases on the loop what calls hold, too. jansson's count of references is atomic, but does not order
+ * the last use of one thread before the end in another: ThreadSanitizer saw the second worker free what a
+ * call on the loop had just released. A large reply, which a worker prints, is still released there. */
 static void plan_release_shared(json_t **value)
 {
     if (*value && (*value)->refcount > 1)
@@ -330,9 +353,9 @@ static void plan_run(struct job *job)
     CLEANUP(cleanup_model_free) struct fleet_model *m = NULL;
 
     j->has_run = true;
-    j->error = model_new(&m, j->plan->request, j->hub, &j->api_error);
+    j->error = request_make_model(&m, j->plan->request, j->hub, &j->api_error);
     if (j->error == 0 && j->mode == PLAN_COMPARE)
-        j->changes = model_changes(j->plan->basis, m, j->plan->hash);
+        j->changes = basis_changes(j->plan->basis, m, j->plan->hash);
     else if (j->error == 0)
         j->error = plan_solve(j, m);
 }

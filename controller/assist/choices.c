@@ -1,6 +1,13 @@
-/* GET /policies and /workloads: what a request for a plan may name. */
-#include "controller/assist/assist.h"
-#include "controller/assist/model.h"
+/* Reads Policies and ManifestWorkReplicaSets. Owns what it makes of them while an answer is made. On the
+ * worker that fills in the answer. */
+#include "controller/assist/choices.h"
+
+#include "controller/assist/call.h"
+#include "controller/assist/kind.h"
+#include "controller/assist/list.h"
+#include "controller/assist/listing.h"
+#include "controller/assist/resource_labels.h"
+#include "controller/assist/snapshot.h"
 #include "controller/kube/json.h"
 
 enum {
@@ -74,8 +81,8 @@ static json_t *choice_name(const json_t *item)
     return json_pack("{s:O}", "name", json_object_get(item, "name"));
 }
 
-/* Puts the member that a request for a plan takes as it is, unless the items are of several namespaces, or it
- * takes more than half of the room. */
+/* Puts the member that a request for a plan takes as it is, unless the items are of several namespaces, or
+ * it takes more than half of the room. */
 static void choices_put(struct listing *l, const json_t *items, const char *name, json_t *value,
                         const char *arguments)
 {

@@ -1,6 +1,12 @@
-/* The scores of all workloads with all settings, as whole numbers. */
+/* Reads the formats of items, looks the scores up, and scales them. Owns a board of one cluster at a time.
+ * On the worker of the request. */
+#include "controller/assist/preference.h"
+
 #include "controller/assist/api_error.h"
+#include "controller/assist/basis.h"
+#include "controller/assist/kind.h"
 #include "controller/assist/model.h"
+#include "controller/assist/score.h"
 #include "controller/assist/snapshot.h"
 #include "controller/optimize/problem.h"
 #include "exporter/base/alloc.h"
@@ -15,7 +21,6 @@
 #include <stdio.h>
 
 enum {
-    KEY_BYTES = 600,
     NAME_BYTES = 1024, /* of a format and of an item's name; longer ones match nothing */
     MAX_DECIMALS = 4,
     MAX_SCORE = 32000,
@@ -119,7 +124,7 @@ static bool format_matches(struct str pattern, struct str name)
     return p == pattern.n;
 }
 
-int model_read_preference(struct fleet_model *m, struct api_error *error)
+int preference_read(struct fleet_model *m, struct api_error *error)
 {
     const json_t *sum = json_object_get(m->request, "preference"), *list = json_object_get(sum, "scores");
     int r = 0;
@@ -188,7 +193,7 @@ static void board_read(struct board *b, const struct model_score *wanted, const 
     const struct score *score = snapshot_get(b->m->hub, KIND_SCORES, cluster, wanted->name);
     bool has_app = strstr(wanted->format, "${app}"), found = false;
     BUF_AUTO(pattern, 1 << 20);
-    char name[KEY_BYTES];
+    CLEANUP(cleanup_free) char *name = xasprintf("%s/%s", cluster, wanted->name);
     uint64_t hash = 0;
     int32_t value = 0;
 
@@ -207,12 +212,11 @@ static void board_read(struct board *b, const struct model_score *wanted, const 
             else
                 b->is_missing[cell] = true;
         }
-    (void)snprintf(name, sizeof(name), "%s/%s", cluster, wanted->name);
-    model_note_basis(b->m, "AddOnPlacementScore", name,
-                     json_pack("{s:o, s:s}", "values", json_sprintf("%016" PRIx64, hash), "validity",
-                               !score              ? "missing"
-                               : score->is_expired ? "expired"
-                                                   : "valid"));
+    basis_note(b->m, "AddOnPlacementScore", name,
+               json_pack("{s:o, s:s}", "values", json_sprintf("%016" PRIx64, hash), "validity",
+                         !score              ? "missing"
+                         : score->is_expired ? "expired"
+                                             : "valid"));
 }
 
 static void board_write(const struct board *b, int16_t *scores)
@@ -255,8 +259,8 @@ static bool scale_is_exact(const struct fleet_model *m, double move_cost, double
     return exact;
 }
 
-/* The smallest power of ten that makes all sums whole numbers; else as fine as 16 bits allow. `highest`: what
- * no sum exceeds. */
+/* The smallest power of ten that makes all sums whole numbers; else as fine as 16 bits allow. `highest`:
+ * what no sum exceeds. */
 static void model_choose_unit(struct fleet_model *m, double highest)
 {
     double move_cost = json_number_value(kube_get(m->request, "moves", "cost", NULL)), scale = 1;
@@ -311,7 +315,7 @@ static void model_fill_scores(struct fleet_model *m, int16_t *scores)
     }
 }
 
-int model_read_scores(struct fleet_model *m, int16_t **ret, struct api_error *error)
+int preference_read_scores(struct fleet_model *m, int16_t **ret, struct api_error *error)
 {
     size_t cells = m->problem.n_workloads * m->problem.n_settings;
     double highest = 0;

@@ -1,3 +1,5 @@
+/* Reads JSON under a schema. Owns the tree until it is handed over; a refused text leaves none. Any
+ * thread. */
 #include "controller/assist/schema.h"
 
 #include "controller/kube/json.h"

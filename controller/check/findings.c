@@ -1,3 +1,5 @@
+/* Collects what a check finds, and prints it for people or for programs. Owns the findings. On the one
+ * thread of check-scorer. Of a rule only the first finding counts. */
 #include "controller/check/check.h"
 
 #include "controller/kube/json.h"

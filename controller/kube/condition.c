@@ -43,12 +43,12 @@ json_t *kube_condition_value(const struct kube_condition *c, const char *since, 
     char time[KUBE_TIME_BYTES];
 
     kube_time_format(now, time);
-    kube_put_str(value, "type", c->type);
-    kube_put_str(value, "status", c->status);
-    kube_put_str(value, "reason", c->reason);
-    kube_put_str(value, "message", c->message);
-    kube_put_str(value, "lastTransitionTime", since ? since : time);
+    kube_set_str(value, "type", c->type);
+    kube_set_str(value, "status", c->status);
+    kube_set_str(value, "reason", c->reason);
+    kube_set_str(value, "message", c->message);
+    kube_set_str(value, "lastTransitionTime", since ? since : time);
     if (c->generation)
-        kube_put_int(value, "observedGeneration", c->generation);
+        kube_set_int(value, "observedGeneration", c->generation);
     return value;
 }

@@ -91,13 +91,13 @@ static char *event_name(const json_t *about)
 
 static void event_put_regarding(json_t *event, const struct kube_event *ev, const char *namespace)
 {
-    json_t *regarding = kube_put_object(event, "regarding");
+    json_t *regarding = kube_set_object(event, "regarding");
 
-    kube_put_str(regarding, "apiVersion", ev->api_version);
-    kube_put_str(regarding, "kind", ev->kind);
-    kube_put_str(regarding, "namespace", namespace);
-    kube_put_str(regarding, "name", kube_name(ev->about));
-    kube_put_str(regarding, "uid", kube_uid(ev->about));
+    kube_set_str(regarding, "apiVersion", ev->api_version);
+    kube_set_str(regarding, "kind", ev->kind);
+    kube_set_str(regarding, "namespace", namespace);
+    kube_set_str(regarding, "name", kube_name(ev->about));
+    kube_set_str(regarding, "uid", kube_uid(ev->about));
 }
 
 static char *event_text(const struct kube_events *e, const struct kube_event *ev)
@@ -110,13 +110,13 @@ static char *event_text(const struct kube_events *e, const struct kube_event *ev
 
     event_put_regarding(event, ev, namespace);
     kube_micro_time_format(kube_wall(e->kube), now);
-    kube_put_str(event, "eventTime", now);
-    kube_put_str(event, "type", ev->warning ? "Warning" : "Normal");
-    kube_put(event, "reason", kube_line(ev->reason, WORD_BYTES));
-    kube_put(event, "action", kube_line(ev->action, WORD_BYTES));
-    kube_put(event, "note", kube_line(ev->note, NOTE_BYTES));
-    kube_put_str(event, "reportingController", e->controller);
-    kube_put_str(event, "reportingInstance", e->instance);
+    kube_set_str(event, "eventTime", now);
+    kube_set_str(event, "type", ev->warning ? "Warning" : "Normal");
+    kube_set(event, "reason", kube_line(ev->reason, WORD_BYTES));
+    kube_set(event, "action", kube_line(ev->action, WORD_BYTES));
+    kube_set(event, "note", kube_line(ev->note, NOTE_BYTES));
+    kube_set_str(event, "reportingController", e->controller);
+    kube_set_str(event, "reportingInstance", e->instance);
     return json_dumps(event, JSON_COMPACT);
 }
 

@@ -319,16 +319,16 @@ static json_t *access_question(const json_t *user, const char *name, const struc
 {
     json_t *review = json_object(), *spec, *path;
 
-    kube_put_str(review, "apiVersion", "authorization.k8s.io/v1");
-    kube_put_str(review, "kind", kube_subjectaccessreviews.kind);
-    spec = kube_put_object(review, "spec");
-    kube_put_str(spec, "user", name);
-    kube_put(spec, "groups", json_incref(kube_list(user, "groups", NULL)));
-    kube_put(spec, "uid", json_incref(kube_get(user, "uid", NULL)));
-    kube_put(spec, "extra", json_incref(kube_map(user, "extra", NULL)));
-    path = kube_put_object(spec, "nonResourceAttributes");
-    kube_put_str(path, "path", right->url);
-    kube_put_str(path, "verb", right->verb);
+    kube_set_str(review, "apiVersion", "authorization.k8s.io/v1");
+    kube_set_str(review, "kind", kube_subjectaccessreviews.kind);
+    spec = kube_set_object(review, "spec");
+    kube_set_str(spec, "user", name);
+    kube_set(spec, "groups", json_incref(kube_list(user, "groups", NULL)));
+    kube_set(spec, "uid", json_incref(kube_get(user, "uid", NULL)));
+    kube_set(spec, "extra", json_incref(kube_map(user, "extra", NULL)));
+    path = kube_set_object(spec, "nonResourceAttributes");
+    kube_set_str(path, "path", right->url);
+    kube_set_str(path, "verb", right->verb);
     return review;
 }
 

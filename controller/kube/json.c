@@ -73,33 +73,33 @@ bool kube_list_has(const json_t *list, const char *text)
 
 /* ---- Making documents ---- */
 
-void kube_put(json_t *object, const char *name, json_t *value)
+void kube_set(json_t *object, const char *name, json_t *value)
 {
     if (value)
         (void)json_object_set_new(object, name, value);
 }
 
-void kube_put_str(json_t *object, const char *name, const char *text)
+void kube_set_str(json_t *object, const char *name, const char *text)
 {
     if (text)
-        kube_put(object, name, json_string(text));
+        kube_set(object, name, json_string(text));
 }
 
-void kube_put_int(json_t *object, const char *name, int64_t n)
+void kube_set_int(json_t *object, const char *name, int64_t n)
 {
-    kube_put(object, name, json_integer(n));
+    kube_set(object, name, json_integer(n));
 }
 
-void kube_put_bool(json_t *object, const char *name, bool is_true)
+void kube_set_bool(json_t *object, const char *name, bool is_true)
 {
-    kube_put(object, name, json_boolean(is_true));
+    kube_set(object, name, json_boolean(is_true));
 }
 
-json_t *kube_put_object(json_t *object, const char *name)
+json_t *kube_set_object(json_t *object, const char *name)
 {
     json_t *value = json_object();
 
-    kube_put(object, name, value);
+    kube_set(object, name, value);
     return value;
 }
 

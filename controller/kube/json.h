@@ -41,12 +41,12 @@ bool kube_list_has(const json_t *list, const char *text);
 /* ---- Making documents, member by member, in the order in which they are written ---- */
 
 /* Sets a member, whose value is taken. NULL leaves it out. */
-void kube_put(json_t *object, const char *name, json_t *value);
-void kube_put_str(json_t *object, const char *name, const char *text);
-void kube_put_int(json_t *object, const char *name, int64_t n);
-void kube_put_bool(json_t *object, const char *name, bool is_true);
+void kube_set(json_t *object, const char *name, json_t *value);
+void kube_set_str(json_t *object, const char *name, const char *text);
+void kube_set_int(json_t *object, const char *name, int64_t n);
+void kube_set_bool(json_t *object, const char *name, bool is_true);
 /* Sets a member to a new, empty object; returns it, borrowed. */
-json_t *kube_put_object(json_t *object, const char *name);
+json_t *kube_set_object(json_t *object, const char *name);
 /* Appends a value, which is taken. */
 void kube_append(json_t *list, json_t *value);
 

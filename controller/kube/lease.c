@@ -209,11 +209,11 @@ static json_t *lease_spec(const struct kube_lease *l)
     (void)kube_int(l->seen, &transitions, "spec", "leaseTransitions", NULL);
     if (l->seen && !is_ours)
         transitions++;
-    kube_put_str(spec, "holderIdentity", l->releasing ? "" : l->o.identity);
-    kube_put_int(spec, "leaseDurationSeconds", l->releasing ? 1 : DURATION_MS / 1000);
-    kube_put_str(spec, "acquireTime", is_ours ? kube_str(l->seen, "spec", "acquireTime", NULL) : now);
-    kube_put_str(spec, "renewTime", now);
-    kube_put_int(spec, "leaseTransitions", transitions);
+    kube_set_str(spec, "holderIdentity", l->releasing ? "" : l->o.identity);
+    kube_set_int(spec, "leaseDurationSeconds", l->releasing ? 1 : DURATION_MS / 1000);
+    kube_set_str(spec, "acquireTime", is_ours ? kube_str(l->seen, "spec", "acquireTime", NULL) : now);
+    kube_set_str(spec, "renewTime", now);
+    kube_set_int(spec, "leaseTransitions", transitions);
     return spec;
 }
 
@@ -223,7 +223,7 @@ static void lease_write(struct kube_lease *l)
     json_auto_t *lease =
         l->seen ? json_copy(l->seen) : kube_resource_object(&kube_leases, l->o.namespace, l->o.name);
 
-    kube_put(lease, "spec", lease_spec(l));
+    kube_set(lease, "spec", lease_spec(l));
     lease_call(l, l->seen ? KUBE_UPDATE : KUBE_CREATE, lease, lease_on_written);
 }
 

@@ -42,12 +42,12 @@ json_t *kube_resource_object(const struct kube_resource *r, const char *namespac
     json_t *object = json_object(), *metadata;
 
     if (*r->group)
-        kube_put(object, "apiVersion", json_sprintf("%s/%s", r->group, r->version));
+        kube_set(object, "apiVersion", json_sprintf("%s/%s", r->group, r->version));
     else
-        kube_put_str(object, "apiVersion", r->version);
-    kube_put_str(object, "kind", r->kind);
-    metadata = kube_put_object(object, "metadata");
-    kube_put_str(metadata, "name", name);
-    kube_put_str(metadata, "namespace", namespace);
+        kube_set_str(object, "apiVersion", r->version);
+    kube_set_str(object, "kind", r->kind);
+    metadata = kube_set_object(object, "metadata");
+    kube_set_str(metadata, "name", name);
+    kube_set_str(metadata, "namespace", namespace);
     return object;
 }

@@ -1,8 +1,12 @@
-#include "controller/optimize/search.h"
-#include "exporter/base/alloc.h"
-#include "exporter/base/arena.h"
+/* Evaluates prices: picks, value and bound, and the step to better prices. Owns nothing but pointers into
+ * the layout's memory. On the thread that solves. The bound is never below any answer's objective,
+ * whatever the prices; see README.md for the papers. */
+#include "controller/optimize/dual.h"
 
 #include "controller/optimize/problem.h"
+#include "controller/optimize/solution.h"
+#include "exporter/base/alloc.h"
+#include "exporter/base/arena.h"
 
 #include <errno.h>
 #include <math.h>
@@ -58,8 +62,8 @@ void prices_at_site(struct prices *x, uint32_t site, bool is_there)
         x->is_running[l->running[i]] = is_there;
 }
 
-/* What resources besides the main one cost, COST_MAX if there is not enough of one. Rounded down, so that all
- * that fits costs no more than the supply. */
+/* What resources besides the main one cost, COST_MAX if there is not enough of one. Rounded down, so that
+ * all that fits costs no more than the supply. */
 static int64_t resources_cost(const struct prices *x, uint32_t setting, uint32_t workload)
 {
     const struct opt_problem *p = x->l->p;

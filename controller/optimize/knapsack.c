@@ -5,7 +5,9 @@
  *
  * Of the items of one amount a, only the cells / a best can be taken: no more than c (1 + 1/2 + 1/3 + ...)
  * items matter for c cells, whatever their number, and the table has a size of its own. */
-#include "controller/optimize/search.h"
+#include "controller/optimize/knapsack.h"
+
+#include "controller/optimize/layout.h"
 #include "exporter/base/arena.h"
 
 enum { ENOUGH = 4 }; /* Items are thinned out when there are so many times more than can matter. */

@@ -1,31 +1,8 @@
-#include "controller/optimize/problem.h"
-#include "controller/optimize/search.h"
-#include "exporter/base/arena.h"
+/* Owns the memory of all that solving takes, and what is looked up about the problem, computed once. On
+ * the thread that solves; nothing in it changes after layout_init() but `stopped`. */
+#include "controller/optimize/layout.h"
 
 #include "exporter/base/clock.h"
-
-int problem_pair_compare(const void *pa, const void *pb)
-{
-    const struct problem_pair *a = pa, *b = pb;
-
-    return COMPARE(a->workload, b->workload) ?: COMPARE(a->site, b->site);
-}
-
-void solution_done(struct solution *s)
-{
-    free(s->setting);
-    free(s->placed);
-    *s = (struct solution){0};
-}
-
-double solution_gap(const struct solution *s)
-{
-    double size = s->objective < 0 ? -(double)s->objective : (double)s->objective;
-
-    if (s->bound == INT64_MIN)
-        return 0;
-    return ((double)s->bound - (double)s->objective) / (size > 1 ? size : 1);
-}
 
 void *layout_alloc(struct layout *l, size_t n, size_t size)
 {

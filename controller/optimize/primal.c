@@ -1,7 +1,12 @@
-#include "controller/optimize/search.h"
-#include "exporter/base/alloc.h"
+/* Builds answers and improves them site by site, then by shifts and swaps. Owns nothing but pointers into
+ * the layout's memory. On the thread that solves. Each answer keeps every rule but max_moves, of which it
+ * counts the stays. */
+#include "controller/optimize/primal.h"
 
 #include "controller/optimize/problem.h"
+#include "controller/optimize/solution.h"
+#include "exporter/base/alloc.h"
+#include "exporter/base/invariant.h"
 
 enum { NO_SITE = UINT32_MAX, NO_SLOT = UINT32_MAX };
 
@@ -194,6 +199,8 @@ void placing_export(const struct placing *x, struct solution *ret)
         .n_moves = p->n_running - (size_t)x->n_stays,
         .objective = x->sum - p->move_cost * (int64_t)p->n_running,
     };
+    for (size_t i = 0; i < p->n_sites * p->n_resources; i++)
+        invariant(x->left[i] >= 0); /* all that is placed fits */
     for (size_t s = 0; s < p->n_sites; s++)
         ret->setting[s] = x->head[s] == NO_SLOT ? NO_SETTING : x->setting[s];
     for (uint32_t i = 0; i < placing_slots(x); i++) {
@@ -367,8 +374,9 @@ void primal_keep(struct primal *x)
     }
 }
 
-/* What a place must offer to the workload: more than the least of those that it has, if it has them all. The
- * guide makes it cheaper to lose what another site is likely to take, and dearer to take what others want. */
+/* What a place must offer to the workload: more than the least of those that it has, if it has them all.
+ * The guide makes it cheaper to lose what another site is likely to take, and dearer to take what others
+ * want. */
 static void ask_price(struct primal *x, uint32_t workload)
 {
     uint32_t slot = placing_least(&x->now, workload);
@@ -435,8 +443,8 @@ static void undo(struct primal *x, uint32_t site, uint32_t setting)
     }
 }
 
-/* The site chooses what it hosts: the set of workloads and the setting that gain most, given where all others
- * are; at equal gain it keeps its setting. Returns whether that changed anything. */
+/* The site chooses what it hosts: the set of workloads and the setting that gain most, given where all
+ * others are; at equal gain it keeps its setting. Returns whether that changed anything. */
 static bool improve_site(struct primal *x, const struct rows *rows, uint32_t site, bool is_free)
 {
     const struct opt_problem *p = x->l->p;

@@ -12,7 +12,6 @@
  * Nothing placed keeps every rule but max_moves. */
 #pragma once
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -67,27 +66,5 @@ static inline bool problem_fits(const struct opt_problem *p, size_t setting, siz
 
 /* For qsort() and bsearch(): by workload, then site. */
 int problem_pair_compare(const void *a, const void *b);
-
-enum { NO_SETTING = UINT32_MAX };
-
-struct solution {
-    uint32_t *setting;           /* [n_sites]: NO_SETTING for a site without a workload */
-    struct problem_pair *placed; /* ascending by workload, then site */
-    size_t n_placed;
-    size_t n_moves;
-    int64_t objective;  /* scores - move_cost * n_moves */
-    int64_t bound;      /* proven: no answer is better. INT64_MIN: proven that max_moves cannot be kept */
-    bool is_infeasible; /* no answer that keeps max_moves was found: nothing placed, objective and moves 0 */
-    bool deadline_reached; /* given more time, the answer or the bound might be better */
-    const char *engine;    /* which found it: "relaxation", "branch and bound"; a literal */
-};
-
-void solution_done(struct solution *s);
-/* How far the objective is from the bound, relative to the larger of the objective's size and 1: 0 is proven
- * optimal, or proven infeasible. */
-double solution_gap(const struct solution *s);
-
-/* Solves a problem: by relaxation, whose bound and answer are often enough, then small ones by branch and
- * bound. Blocks: for a worker's thread. The same problem gives the same solution unless the deadline,
- * counted from now, or `cancel` (set by another thread; may be NULL) ends the search. */
-void solve(struct solution *ret, const struct opt_problem *p, int64_t deadline_ms, const atomic_bool *cancel);
+/* Whether the list, which ascends, has the pair. */
+bool problem_has_pair(const struct problem_pair *list, size_t n, struct problem_pair pair);

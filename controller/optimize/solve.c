@@ -1,6 +1,17 @@
+/* The search: relaxation first, then for small problems branch and bound. Owns all of it while it runs. On
+ * the thread that solves, which is never the loop. Steps are counted, not timed: only the deadline makes
+ * two runs differ. */
+#include "controller/optimize/solve.h"
+
+#include "controller/optimize/dual.h"
+#include "controller/optimize/knapsack.h"
+#include "controller/optimize/layout.h"
+#include "controller/optimize/primal.h"
 #include "controller/optimize/problem.h"
-#include "controller/optimize/search.h"
+#include "controller/optimize/solution.h"
+#include "controller/optimize/tune.h"
 #include "exporter/base/alloc.h"
+#include "exporter/base/invariant.h"
 
 #include <errno.h>
 #include <math.h>
@@ -221,9 +232,9 @@ static void *copy_of(const void *from, size_t n)
     return memcpy(xmalloc(n), from, n);
 }
 
-/* Searches what is below a node, from the dual's prices. `bound`: of its parent. Returns a bound of what was
- * not searched; INT64_MIN: all was. Nodes that branch take STEPS_OF_NODE of the evaluations, which limits the
- * depth. */
+/* Searches what is below a node, from the dual's prices. `bound`: of its parent. Returns a bound of what
+ * was not searched; INT64_MIN: all was. Nodes that branch take STEPS_OF_NODE of the evaluations, which
+ * limits the depth. */
 static int64_t branch_search(struct branch *b, int64_t bound)
 {
     struct dual *x = &b->dual;
@@ -392,6 +403,7 @@ static void relax_export(struct relax *x, struct solution *ret)
         ret->n_moves = 0;
         ret->objective = 0;
     }
+    invariant(ret->is_infeasible || ret->objective <= ret->bound);
     if (ret->is_infeasible ? ret->bound == INT64_MIN : ret->bound <= ret->objective)
         ret->deadline_reached = false;
 }

@@ -1,5 +1,12 @@
+/* Finds prices to begin with by Sinkhorn's iteration, with momentum. Owns a sample of the scores while it
+ * runs. On the thread that solves. Its sums are in single precision, and so only a guess: no bound rests
+ * on them unrounded. */
+#include "controller/optimize/tune.h"
+
+#include "controller/optimize/dual.h"
+#include "controller/optimize/layout.h"
 #include "controller/optimize/problem.h"
-#include "controller/optimize/search.h"
+#include "controller/optimize/solution.h"
 #include "exporter/base/alloc.h"
 
 #include <math.h>

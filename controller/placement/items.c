@@ -1,3 +1,5 @@
+/* Makes the items of a batch, or of a fallback. Owns nothing but what it returns. Pure; on the loop, and in
+ * check-scorer. The same batch always has the same items in the same order. */
 #include "controller/placement/items.h"
 
 #include "exporter/base/alloc.h"
@@ -234,8 +236,8 @@ static struct items items_begin(void)
     return items;
 }
 
-/* Appends one item, unless it would exceed what the store takes. Later items are omitted too then, or the set
- * would depend on the length of names. */
+/* Appends one item, unless it would exceed what the store takes. Later items are omitted too then, or the
+ * set would depend on the length of names. */
 static void items_put(struct items *o, struct str name, int value)
 {
     struct buf_mark mark = buf_mark(&o->json);

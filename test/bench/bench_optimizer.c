@@ -2,6 +2,8 @@
  * 1,000 clusters x 20 scores x 100 items, and to plan 10,000 workloads on 1,000 clusters. CPU time and
  * resident memory beside the server's answers. */
 #include "controller/assist/assist.h"
+#include "controller/assist/kind.h"
+#include "controller/assist/reader.h"
 #include "controller/assist/snapshot.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "controller/assist/api.h"
+#include "controller/assist/call.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
 #include "exporter/http/httpd.h"

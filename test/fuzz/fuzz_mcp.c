@@ -1,6 +1,6 @@
 /* Messages of assistants: three lines of headers ("-": absent), then the body. Each is answered with one
  * message that has the request's id, or accepted without an answer. */
-#include "controller/assist/api.h"
+#include "controller/assist/mcp.h"
 #include "exporter/base/str.h"
 #include "exporter/http/httpd.h"
 #include "test/fuzz/api_echo.h"

@@ -2,6 +2,7 @@
  * says why, and the problem of any other is well-formed. */
 #include "controller/assist/api.h"
 #include "controller/assist/model.h"
+#include "controller/assist/plan_request.h"
 #include "controller/assist/schema.h"
 #include "controller/optimize/problem.h"
 #include "test/unit/assist/guide.h"
@@ -46,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (schema_read(&json, json_object_get(schemas, "plan_request"), text, "body", 64 << 20, &bytes, &error) <
         0)
         return 0;
-    if (model_new(&m, json, guide.hub, &error) < 0)
+    if (request_make_model(&m, json, guide.hub, &error) < 0)
         require((error.status == 422 || error.status == 404) && error.detail[0]);
     else
         check_problem(&m->problem);

@@ -3,6 +3,8 @@
 
 #include "controller/assist/api.h"
 #include "controller/assist/api_error.h"
+#include "controller/assist/call.h"
+#include "controller/assist/listing.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
 #include "exporter/http/httpd.h"

@@ -2,9 +2,11 @@
  * names: "policy-enable-mig-3g-worker01" supplies 2 of device 3g.48gb. */
 #pragma once
 
+#include "controller/assist/kind.h"
 #include "controller/assist/model.h"
 #include "controller/assist/snapshot.h"
 #include "controller/optimize/problem.h"
+#include "controller/optimize/solution.h"
 #include "exporter/base/clock.h"
 
 #include <assert.h>

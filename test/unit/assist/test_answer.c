@@ -1,6 +1,11 @@
 /* What a plan says, and what it says in few bytes. */
+#include "controller/assist/api_error.h"
+#include "controller/assist/kind.h"
 #include "controller/assist/model.h"
-#include "controller/optimize/problem.h"
+#include "controller/assist/plan_answer.h"
+#include "controller/assist/plan_request.h"
+#include "controller/assist/score.h"
+#include "controller/optimize/solution.h"
 
 #include "controller/kube/json.h"
 #include "test/unit/assist/guide.h"
@@ -20,7 +25,7 @@ static json_t *answer_of(struct guide *g, const uint32_t *at, const uint32_t *wi
     struct solution s;
     json_t *answer = NULL;
 
-    assert_int_equal(model_new(&m, g->request, g->hub, &error), 0);
+    assert_int_equal(request_make_model(&m, g->request, g->hub, &error), 0);
     s = guide_solution(m, at, with);
     s.bound += above;
     answer = answer_make(m, &s);

@@ -1,6 +1,8 @@
 /* Writing a plan: checked first, in order, and what is written when the API server refuses in the middle. */
+#include "controller/assist/apply.h"
 #include "controller/assist/assist.h"
-#include "controller/assist/snapshot.h"
+#include "controller/assist/kind.h"
+#include "controller/assist/reader.h"
 #include "exporter/base/loop.h"
 #include "test/fakes/fake_server.h"
 

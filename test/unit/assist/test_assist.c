@@ -1,6 +1,5 @@
 /* Plans from the request to what is written: several at once, the queue, and what is said of the last one. */
 #include "controller/assist/assist.h"
-#include "controller/assist/snapshot.h"
 
 #include "controller/kube/json.h"
 #include "exporter/metric/metrics.h"

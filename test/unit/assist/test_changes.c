@@ -1,5 +1,10 @@
 /* What a plan was made from: which changes count, and how they are named. */
+#include "controller/assist/api_error.h"
+#include "controller/assist/basis.h"
+#include "controller/assist/kind.h"
 #include "controller/assist/model.h"
+#include "controller/assist/plan_request.h"
+#include "controller/assist/score.h"
 
 #include "test/unit/assist/guide.h"
 
@@ -14,7 +19,7 @@ static json_t *basis_of(const struct guide *g)
     struct fleet_model *m = NULL;
     json_t *basis;
 
-    assert_int_equal(model_new(&m, g->request, g->hub, &error), 0);
+    assert_int_equal(request_make_model(&m, g->request, g->hub, &error), 0);
     basis = json_incref(m->basis);
     (void)model_free(m);
     return basis;
@@ -28,8 +33,8 @@ static void changes(struct guide *g, const json_t *before, const char *expected)
     json_t *list;
     char *text;
 
-    assert_int_equal(model_new(&now, g->request, g->hub, &error), 0);
-    list = model_changes(before, now, "h");
+    assert_int_equal(request_make_model(&now, g->request, g->hub, &error), 0);
+    list = basis_changes(before, now, "h");
     text = json_dumps(list, JSON_COMPACT);
     assert_string_equal(text, expected);
     free(text);

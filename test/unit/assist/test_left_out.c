@@ -1,6 +1,10 @@
 /* The true reason of each workload that has no place. */
+#include "controller/assist/api_error.h"
+#include "controller/assist/kind.h"
 #include "controller/assist/model.h"
-#include "controller/optimize/problem.h"
+#include "controller/assist/plan_answer.h"
+#include "controller/assist/plan_request.h"
+#include "controller/optimize/solution.h"
 
 #include "test/unit/assist/guide.h"
 
@@ -20,7 +24,7 @@ static void is_left_out(struct guide *g, const uint32_t *sites, const uint32_t *
     struct solution s;
     json_t *answer = NULL, *list;
 
-    assert_int_equal(model_new(&m, g->request, g->hub, &error), 0);
+    assert_int_equal(request_make_model(&m, g->request, g->hub, &error), 0);
     s = guide_solution(m, sites, settings);
     answer = answer_make(m, &s);
     list = json_object_get(answer, "leftOut");

@@ -1,4 +1,5 @@
 /* The Model Context Protocol, both generations. */
+#include "controller/assist/mcp.h"
 #include "test/fuzz/api_echo.h"
 #include "test/unit/assist/api_world.h"
 

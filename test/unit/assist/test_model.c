@@ -1,5 +1,9 @@
 /* Placement problems of requests: indices follow names, and each option has its place. */
+#include "controller/assist/api_error.h"
+#include "controller/assist/kind.h"
 #include "controller/assist/model.h"
+#include "controller/assist/plan_request.h"
+#include "controller/assist/score.h"
 #include "controller/kube/json.h"
 #include "controller/optimize/problem.h"
 #include "test/unit/assist/guide.h"
@@ -16,7 +20,7 @@ static struct fleet_model *model_of(struct guide *g)
     struct fleet_model *m = NULL;
     struct api_error error = {0};
 
-    if (model_new(&m, g->request, g->hub, &error) < 0)
+    if (request_make_model(&m, g->request, g->hub, &error) < 0)
         fail_msg("%s: %s", error.field, error.detail);
     assert_null(problem_check(&m->problem));
     return m;
@@ -27,7 +31,7 @@ static void objects_to(struct guide *g, unsigned status, const char *field, cons
     struct fleet_model *m = NULL;
     struct api_error error = {0};
 
-    assert_int_equal(model_new(&m, g->request, g->hub, &error), -EINVAL);
+    assert_int_equal(request_make_model(&m, g->request, g->hub, &error), -EINVAL);
     assert_string_equal(error.detail, detail);
     assert_string_equal(error.field, field);
     assert_int_equal(error.status, status);

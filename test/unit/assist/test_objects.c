@@ -1,7 +1,13 @@
 /* The objects of a plan, as text. */
+#include "controller/assist/api_error.h"
+#include "controller/assist/kind.h"
 #include "controller/assist/model.h"
+#include "controller/assist/plan_objects.h"
+#include "controller/assist/plan_request.h"
+#include "controller/assist/yaml.h"
 #include "controller/kube/json.h"
 #include "controller/optimize/problem.h"
+#include "controller/optimize/solution.h"
 #include "exporter/base/buf.h"
 #include "test/unit/assist/guide.h"
 
@@ -25,7 +31,7 @@ static json_t *objects_of(struct guide *g)
     struct solution s;
     json_t *list = NULL;
 
-    assert_int_equal(model_new(&m, g->request, g->hub, &error), 0);
+    assert_int_equal(request_make_model(&m, g->request, g->hub, &error), 0);
     s = guide_solution(m, own_sites, own_settings);
     if (objects_make(&list, m, &s, RUN, HASH, &error) < 0)
         assert_int_equal(error.status, 422);
@@ -141,7 +147,7 @@ static void refuses_a_cluster_that_nothing_selects(void **state)
 
     (void)state;
     guide_label(&g, KIND_CLUSTERS, "worker02", "cluster-name", NULL);
-    assert_int_equal(model_new(&m, g.request, g.hub, &error), 0);
+    assert_int_equal(request_make_model(&m, g.request, g.hub, &error), 0);
     s = guide_solution(m, own_sites, own_settings);
     assert_int_equal(objects_make(&list, m, &s, RUN, HASH, &error), -EINVAL);
     assert_string_equal(error.field, "clusters[1].name");
@@ -167,7 +173,7 @@ static void lists_the_clusters_of_several_replicas(void **state)
     int64_t n = 0;
 
     (void)state;
-    assert_int_equal(model_new(&m, g.request, g.hub, &error), 0);
+    assert_int_equal(request_make_model(&m, g.request, g.hub, &error), 0);
     assert_int_equal(objects_make(&list, m, &s, RUN, HASH, &error), 0);
     assert_int_equal(json_array_size(list), 5);
     assert_true(kube_int(json_array_get(list, 4), &n, "spec", "numberOfClusters", NULL) && n == 2);
@@ -197,7 +203,7 @@ static void keeps_names_within_63_bytes(void **state)
     const char *name;
 
     (void)state;
-    assert_int_equal(model_new(&m, g.request, g.hub, &error), 0);
+    assert_int_equal(request_make_model(&m, g.request, g.hub, &error), 0);
     s = guide_solution(m, first, first);
     assert_int_equal(objects_make(&list, m, &s, RUN, HASH, &error), 0);
     name = kube_name(json_array_get(list, 0));

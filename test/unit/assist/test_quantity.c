@@ -1,6 +1,6 @@
 /* Kubernetes' quantities in thousandths. */
-#include "controller/assist/model.h"
 
+#include "controller/assist/quantity.h"
 #include "exporter/base/def.h"
 
 #include <setjmp.h>

@@ -1,4 +1,7 @@
 /* Lists on request: pages, ceilings, failures, and what is known between requests. */
+#include "controller/assist/api_error.h"
+#include "controller/assist/kind.h"
+#include "controller/assist/reader.h"
 #include "controller/assist/snapshot.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"

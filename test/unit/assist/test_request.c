@@ -1,5 +1,6 @@
 /* Requests: what is read, and the field that each rule names, after those of the schema. */
 #include "controller/assist/api.h"
+#include "controller/assist/plan_request.h"
 #include "controller/assist/schema.h"
 #include "test/unit/assist/guide.h"
 
@@ -59,7 +60,7 @@ static void names_the_field_that_is_wrong(void **state)
         struct fleet_model *m = NULL;
 
         assert_true(keeps_schema(g.request, ""));
-        assert_int_equal(model_new(&m, g.request, g.hub, &error), -EINVAL);
+        assert_int_equal(request_make_model(&m, g.request, g.hub, &error), -EINVAL);
         assert_int_equal(error.status, 422);
         assert_string_equal(error.field, cases[i].field);
         if (cases[i].detail)

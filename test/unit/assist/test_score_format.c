@@ -1,5 +1,8 @@
 /* Formats of score items: which names they match. */
+#include "controller/assist/api_error.h"
+#include "controller/assist/kind.h"
 #include "controller/assist/model.h"
+#include "controller/assist/plan_request.h"
 #include "exporter/base/clock.h"
 #include "test/unit/assist/guide.h"
 
@@ -38,7 +41,7 @@ static void matches(const char *format, const char *name, const char *expected)
     guide_add(&g, KIND_SCORES,
               json_pack("{s:{s:s, s:s}, s:{s:[{s:s, s:i}]}}", "metadata", "namespace", "c", "name", "s",
                         "status", "scores", "name", name, "value", 7));
-    if (model_new(&m, g.request, g.hub, &error) < 0)
+    if (request_make_model(&m, g.request, g.hub, &error) < 0)
         (void)snprintf(found, sizeof(found), "%s", error.detail);
     for (size_t s = 0; m && s < m->problem.n_settings; s++)
         for (size_t w = 0; w < m->problem.n_workloads; w++)

@@ -1,3 +1,5 @@
+#include "controller/assist/kind.h"
+#include "controller/assist/score.h"
 #include "controller/assist/snapshot.h"
 #include "exporter/base/clock.h"
 

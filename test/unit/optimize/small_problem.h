@@ -3,6 +3,7 @@
 #pragma once
 
 #include "controller/optimize/problem.h"
+#include "controller/optimize/solution.h"
 
 #include <stdbool.h>
 #include <stddef.h>

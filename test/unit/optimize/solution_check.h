@@ -2,6 +2,7 @@
 #pragma once
 
 #include "controller/optimize/problem.h"
+#include "controller/optimize/solution.h"
 #include "exporter/base/def.h"
 
 #include <stdlib.h>

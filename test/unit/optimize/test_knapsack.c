@@ -1,4 +1,5 @@
-#include "controller/optimize/search.h"
+#include "controller/optimize/knapsack.h"
+#include "controller/optimize/layout.h"
 #include "exporter/base/arena.h"
 
 #include <setjmp.h>

@@ -1,4 +1,6 @@
 #include "controller/optimize/problem.h"
+#include "controller/optimize/solution.h"
+#include "controller/optimize/solve.h"
 #include "exporter/base/def.h"
 #include "test/bench/placement_instances.h"
 #include "test/unit/optimize/small_problem.h"
