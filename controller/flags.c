@@ -1,5 +1,5 @@
-/* Reads command lines by tables of flags, and prints help, manual pages and completion from the same
- * tables. Owns nothing: values point into argv. Before any thread starts. */
+/* Reads command lines by tables of flags, and prints help from the same tables. Owns nothing: values point
+ * into argv. Before any thread starts. */
 #include "controller/role.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/utf8.h"

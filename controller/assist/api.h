@@ -37,9 +37,9 @@ struct api_options {
 struct api_operation {
     struct api *api;
     const struct operation *o;
-    const json_t *described;      /* in the schemas */
-    const char *method, *path;    /* NULL: a tool only */
-    const json_t *input, *output; /* the schemas */
+    const json_t *described;   /* in the schemas */
+    const char *method, *path; /* NULL: a tool only */
+    json_t *input, *output;    /* the schemas, borrowed */
     bool writes;
     json_t *tool_input; /* the schema with maxBytes; NULL: not offered as a tool */
 };

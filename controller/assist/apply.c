@@ -17,6 +17,7 @@
 #include "controller/kube/verdict.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/invariant.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
@@ -94,9 +95,24 @@ static void step_add(struct apply *ap, enum kube_method method, enum kind kind, 
  * status. The uid makes the API server refuse if the object has been replaced since it was listed. */
 static json_t *step_patch(const json_t *before, const json_t *object)
 {
-    return json_pack("{s:{s:s, s:{s:s}, s:{s:s}}, s:O}", "metadata", "uid", kube_uid(before), "labels",
-                     GENERATED_LABEL, "true", "annotations", PLAN_ANNOTATION,
-                     cstr(kube_annotation(object, PLAN_ANNOTATION)), "spec", json_object_get(object, "spec"));
+    json_t *patch = json_object(), *metadata = kube_set_object(patch, "metadata");
+
+    kube_set_str(metadata, "uid", kube_uid(before));
+    kube_set_str(kube_set_object(metadata, "labels"), GENERATED_LABEL, "true");
+    kube_set_str(kube_set_object(metadata, "annotations"), PLAN_ANNOTATION,
+                 cstr(kube_annotation(object, PLAN_ANNOTATION)));
+    kube_set(patch, "spec", json_incref(json_object_get(object, "spec")));
+    return patch;
+}
+
+static json_t *step_deletion(const json_t *object)
+{
+    json_t *options = json_object();
+
+    kube_set_str(options, "apiVersion", "v1");
+    kube_set_str(options, "kind", "DeleteOptions");
+    kube_set_str(kube_set_object(options, "preconditions"), "uid", kube_uid(object));
+    return options;
 }
 
 /* From what is wanted: Placements of clusters, bindings, Placements of workloads. */
@@ -131,9 +147,7 @@ static void steps_add_old(struct apply *ap, const json_t *wanted, enum kind kind
 
     while ((o = snapshot_next(ap->hub, kind, &at)))
         if (!json_object_get(wanted, kube_uid(o)))
-            step_add(ap, KUBE_DELETE, kind, DELETIONS + kind, kube_name(o),
-                     json_pack("{s:s, s:s, s:{s:s}}", "apiVersion", "v1", "kind", "DeleteOptions",
-                               "preconditions", "uid", kube_uid(o)));
+            step_add(ap, KUBE_DELETE, kind, DELETIONS + kind, kube_name(o), step_deletion(o));
 }
 
 /* ---- The end ---- */
@@ -187,17 +201,24 @@ static void apply_end(struct apply *ap)
     ap->done(ap->arg, &error, json_object_size(more) ? more : NULL);
 }
 
+/* Objects of the same names exist that no plan made. */
+static void apply_fail_conflicts(struct apply *ap)
+{
+    const char *first = json_string_value(json_array_get(ap->conflicts, 0));
+    const char *others = json_array_size(ap->conflicts) > 1 ? " and others" : "";
+
+    (void)api_error_set(&ap->failure, 409,
+                        "%.120s%s already exists and was not made by a plan (it has no label " GENERATED_LABEL
+                        "=true): delete or rename it",
+                        first, others);
+}
+
 /* All calls to check, or to write, have ended. */
 static void apply_next(struct apply *ap)
 {
-    size_t conflicts = json_array_size(ap->conflicts);
-
-    if (conflicts && !ap->failure.status)
-        (void)api_error_set(
-            &ap->failure, 409,
-            "%.120s%s already exists and was not made by a plan (it has no label " GENERATED_LABEL
-            "=true): delete or rename it",
-            json_string_value(json_array_get(ap->conflicts, 0)), conflicts > 1 ? " and others" : "");
+    invariant(ap->active == 0);
+    if (json_array_size(ap->conflicts) && !ap->failure.status)
+        apply_fail_conflicts(ap);
     if (ap->is_writing || ap->failure.status) {
         apply_end(ap);
         return;

@@ -398,21 +398,36 @@ static void plan_finish(struct plan_job *j)
         plan_reply(j->call, plan_answer(p));
 }
 
-static void plan_refuse_changed(struct plan_job *j)
+/* "what the plan was made from has changed: Policy p: labels, and others; make a new plan" */
+static void plan_explain_change(const struct plan_job *j, struct buf *into)
 {
-    struct api_error error = {0};
     const json_t *first = json_array_get(j->changes, 0);
 
-    if (first)
-        (void)api_error_set(
-            &error, 409, "what the plan was made from has changed: %.60s %.200s: %.200s%s; make a new plan",
-            cstr(kube_str(first, "kind", NULL)), cstr(kube_str(first, "name", NULL)),
-            cstr(kube_str(first, "what", NULL)), json_array_size(j->changes) > 1 ? ", and others" : "");
-    else
-        (void)api_error_set(&error, 409, "what the plan was made from has changed: %.700s; make a new plan",
-                            j->api_error.detail);
-    call_refuse(j->call, &error,
-                json_pack("{s:o}", "changed", j->changes ? json_incref(j->changes) : json_array()));
+    buf_puts(into, "what the plan was made from has changed: ");
+    if (!first) { /* it cannot be made any more */
+        buf_printf(into, "%.700s; make a new plan", j->api_error.detail);
+        return;
+    }
+    buf_printf(into, "%.60s ", cstr(kube_str(first, "kind", NULL)));
+    buf_printf(into, "%.200s: ", cstr(kube_str(first, "name", NULL)));
+    buf_printf(into, "%.200s", cstr(kube_str(first, "what", NULL)));
+    if (json_array_size(j->changes) > 1)
+        buf_puts(into, ", and others");
+    buf_puts(into, "; make a new plan");
+}
+
+static void plan_refuse_changed(struct plan_job *j)
+{
+    json_t *changes = j->changes ? json_incref(j->changes) : json_array(), *more = json_object();
+    struct api_error error = {0};
+    BUF_AUTO(text, sizeof(error.detail));
+
+    plan_explain_change(j, &text);
+    if (buf_failed(&text) < 0) /* a limit of each part keeps it below */
+        memory_exhausted(text.n);
+    (void)api_error_set(&error, 409, "%.*s", STR_ARG(buf_str(&text)));
+    kube_set(more, "changed", changes);
+    call_refuse(j->call, &error, more);
 }
 
 static void plan_compare(struct plan_job *j)
@@ -458,8 +473,10 @@ static void plan_on_read(void *arg, struct snapshot *s, const struct api_error *
         return;
     }
     j->a->queued[j->mode == PLAN_COMPARE]--;
-    (void)api_error_set(&error, failure->status, "%.950s%s", failure->detail,
-                        j->mode == PLAN_ONLY ? "" : "; nothing is changed");
+    if (j->mode == PLAN_ONLY)
+        error = *failure;
+    else
+        (void)api_error_set(&error, failure->status, "%.950s; nothing is changed", failure->detail);
     call_refuse(j->call, &error, NULL);
 }
 
@@ -608,6 +625,18 @@ static bool assist_is_ready(void *arg, struct buf *ret_why)
     return false;
 }
 
+static json_t *web_plan(const struct kept_plan *p)
+{
+    json_t *plan = json_object();
+
+    kube_set(plan, "at", web_time(p->at));
+    kube_set(plan, "appliedAt", web_time(p->applied_at));
+    kube_set(plan, "seconds", json_real(p->seconds));
+    kube_set(plan, "request", json_incref(p->request));
+    kube_set(plan, "answer", json_incref(p->answer));
+    return plan;
+}
+
 static void assist_reply_plan(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
     const struct assist *a = arg;
@@ -615,10 +644,7 @@ static void assist_reply_plan(void *arg, const struct httpd_request *rq, struct 
 
     (void)rq;
     if (p)
-        api_answer(a->api, reply,
-                   json_pack("{s:o, s:o, s:f, s:O, s:O}", "at", web_time(p->at), "appliedAt",
-                             web_time(p->applied_at), "seconds", p->seconds, "request", p->request, "answer",
-                             p->answer));
+        api_answer(a->api, reply, web_plan(p));
     else
         httpd_reply_text(reply, 404, STR("nothing has been planned yet\n"));
 }

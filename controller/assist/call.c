@@ -31,11 +31,13 @@ void call_done(struct call *c, json_t *answer)
 void call_refuse(struct call *c, const struct api_error *error, json_t *more)
 {
     bool is_busy = error->status == 503 || error->status == 504;
-    json_t *answer =
-        json_pack("{s:s%,s:o*,s:o*}", "detail", error->detail, utf8_valid_prefix(str_of(error->detail)),
-                  "field", *error->field ? json_string(error->field) : NULL, "retryAfterSeconds",
-                  is_busy ? json_integer(CALL_RETRY_AFTER_S) : NULL);
+    json_t *answer = json_object();
 
+    kube_set(answer, "detail", json_stringn(error->detail, utf8_valid_prefix(str_of(error->detail))));
+    if (*error->field)
+        kube_set_str(answer, "field", error->field);
+    if (is_busy)
+        kube_set_int(answer, "retryAfterSeconds", CALL_RETRY_AFTER_S);
     (void)json_object_update_missing(answer, more);
     json_decref(more);
     call_end(c, error->status, answer);

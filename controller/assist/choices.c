@@ -173,14 +173,18 @@ static json_t *policies_item(const struct listing *l, const struct snapshot *hub
                              const json_t *decisions)
 {
     const char *kind = kube_label(policy, SUPPLIED "-kind"), *by;
-    json_t *clusters = policy_clusters(hub, policy, decisions, &by);
+    json_t *item = json_object(), *clusters = policy_clusters(hub, policy, decisions, &by);
 
-    return json_pack("{s:s,s:s,s:o,s:s,s:s,s:o,s:s,s:b,s:o}", "namespace", kube_namespace(policy), "name",
-                     kube_name(policy), "clusters", clusters, "clustersBy", by, "kind", cstr(kind), "amounts",
-                     resources_of_labels(policy, kind, SUPPLIED "-amount"), "device",
-                     cstr(kube_label(policy, SUPPLIED "-device")), "disabled",
-                     kube_bool(policy, "spec", "disabled", NULL), "compliance",
-                     policies_compliance(policy, listing_at_most(l, FEW_COMPLIANT)));
+    kube_set_str(item, "namespace", kube_namespace(policy));
+    kube_set_str(item, "name", kube_name(policy));
+    kube_set(item, "clusters", clusters);
+    kube_set_str(item, "clustersBy", by);
+    kube_set_str(item, "kind", cstr(kind));
+    kube_set(item, "amounts", resources_of_labels(policy, kind, SUPPLIED "-amount"));
+    kube_set_str(item, "device", cstr(kube_label(policy, SUPPLIED "-device")));
+    kube_set_bool(item, "disabled", kube_bool(policy, "spec", "disabled", NULL));
+    kube_set(item, "compliance", policies_compliance(policy, listing_at_most(l, FEW_COMPLIANT)));
+    return item;
 }
 
 /* What the request's member `clusters` is made of: {"cluster": [{"name": policy}]}; "": for any. */
@@ -257,12 +261,17 @@ static json_t *workloads_item(const struct listing *l, const json_t *o, const js
 {
     const char *placement = workload_placement(o), *kind = kube_label(o, REQUESTED "-kind");
     const json_t *runs = kube_list(decisions, kube_namespace(o), placement, NULL);
+    json_t *item = json_object();
 
-    return json_pack("{s:s,s:s,s:s,s:s,s:o,s:s,s:o,s:I}", "namespace", kube_namespace(o), "name",
-                     kube_name(o), "app", cstr(kube_label(o, "app")), "kind", cstr(kind), "amounts",
-                     resources_of_labels(o, kind, REQUESTED "-amount"), "placement", placement, "runsOn",
-                     list_head(runs, listing_at_most(l, FEW_CLUSTERS)), "runsOnTotal",
-                     (json_int_t)json_array_size(runs));
+    kube_set_str(item, "namespace", kube_namespace(o));
+    kube_set_str(item, "name", kube_name(o));
+    kube_set_str(item, "app", cstr(kube_label(o, "app")));
+    kube_set_str(item, "kind", cstr(kind));
+    kube_set(item, "amounts", resources_of_labels(o, kind, REQUESTED "-amount"));
+    kube_set_str(item, "placement", placement);
+    kube_set(item, "runsOn", list_head(runs, listing_at_most(l, FEW_CLUSTERS)));
+    kube_set_int(item, "runsOnTotal", (int64_t)json_array_size(runs));
+    return item;
 }
 
 void workloads_fill(struct listing *l, const struct snapshot *hub)

@@ -203,20 +203,26 @@ static void explain_object(struct explanation *f)
 
 /* ---- The explanation ---- */
 
+static void explain_put_score(json_t *head, const struct score *s)
+{
+    json_t *score = kube_set_object(head, "addonPlacementScore");
+
+    kube_set_str(score, "name", s->name);
+    kube_set_int(score, "values", (int64_t)s->n_items);
+    kube_set(score, "validUntil", score_valid_until_value(s));
+    kube_set_bool(score, "expired", s->is_expired);
+}
+
 static void explain_put_findings(struct listing *l, const struct explanation *f)
 {
     const char *first = kube_str(json_array_get(f->list, 0), "finding", NULL);
-    const struct score *s = f->score;
 
-    (void)json_object_update_new(l->head,
-                                 json_pack("{s:s,s:s,s:b,s:s}", "cluster", f->cluster, "scorer",
-                                           kube_name(f->scorer), "hasScore", f->has_score, "cause",
-                                           f->has_score ? "The score is there and valid." : cstr(first)));
-    if (s)
-        (void)json_object_set_new(l->head, "addonPlacementScore",
-                                  json_pack("{s:s,s:I,s:o*,s:b}", "name", s->name, "values",
-                                            (json_int_t)s->n_items, "validUntil", score_valid_until_value(s),
-                                            "expired", s->is_expired));
+    kube_set_str(l->head, "cluster", f->cluster);
+    kube_set_str(l->head, "scorer", kube_name(f->scorer));
+    kube_set_bool(l->head, "hasScore", f->has_score);
+    kube_set_str(l->head, "cause", f->has_score ? "The score is there and valid." : cstr(first));
+    if (f->score)
+        explain_put_score(l->head, f->score);
     listing_add_all(l, f->list);
 }
 

@@ -75,23 +75,30 @@ void listing_add_all(struct listing *l, const json_t *items)
             listing_add(l, json_incref(json_array_get(items, i)));
 }
 
+/* How to get the rest. */
+static json_t *listing_cut_note(const struct listing *l, size_t next)
+{
+    if (l->shown == 0 && l->is_full)
+        return json_sprintf("element %zu of %zu alone is too long: ask with a larger maxBytes", next,
+                            l->total);
+    if (l->is_full)
+        return json_sprintf("%zu of %zu shown, cut at maxBytes: ask again with offset %zu for more", l->shown,
+                            l->total, next);
+    return json_sprintf("%zu of %zu shown: ask again with offset %zu for more", l->shown, l->total, next);
+}
+
 void listing_end(struct listing *l)
 {
     size_t next = l->from + l->shown;
-    json_t *rest = NULL, *note = NULL;
 
+    kube_set_int(l->head, "total", (int64_t)l->total);
+    kube_set_int(l->head, "shown", (int64_t)l->shown);
+    if (json_array_size(l->notes))
+        kube_set(l->head, "notes", json_incref(l->notes));
     if (next < l->total) {
-        rest = json_integer((json_int_t)next);
-        note = l->shown == 0 && l->is_full
-                   ? json_sprintf("element %zu of %zu alone is too long: ask with a larger maxBytes", next,
-                                  l->total)
-                   : json_sprintf("%zu of %zu shown%s: ask again with offset %zu for more", l->shown,
-                                  l->total, l->is_full ? ", cut at maxBytes" : "", next);
+        kube_set_int(l->head, "next", (int64_t)next);
+        kube_set(l->head, "note", listing_cut_note(l, next));
     }
-    (void)json_object_update_new(l->head, json_pack("{s:I,s:I,s:O*,s:o*,s:o*}", "total", (json_int_t)l->total,
-                                                    "shown", (json_int_t)l->shown, "notes",
-                                                    json_array_size(l->notes) ? l->notes : NULL, "next", rest,
-                                                    "note", note));
     json_decref(l->notes);
     if (l->call->status) /* an error */
         json_decref(l->head);

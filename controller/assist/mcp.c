@@ -160,25 +160,46 @@ static bool mcp_check_version(struct mcp_exchange *m)
 
 /* ---- Methods ---- */
 
+/* Adds what both generations are told first. */
+static void mcp_add_capabilities(json_t *result)
+{
+    (void)kube_set_object(kube_set_object(result, "capabilities"), "tools");
+}
+
 static void mcp_initialize(struct mcp_exchange *m)
 {
     const char *asked = kube_str(m->params, "protocolVersion", NULL);
     const char *last = json_string_value(json_array_get(mcp_versions(m->in.api), 1));
+    json_t *result;
 
-    if (!asked)
+    if (!asked) {
         (void)mcp_refuse(m, MCP_INVALID_PARAMS, "protocolVersion is missing");
-    else
-        mcp_reply_result(m,
-                         json_pack("{s:s,s:{s:{}},s:o,s:O*}", "protocolVersion",
-                                   mcp_is_stateful(m->in.api, asked) ? asked : last, "capabilities", "tools",
-                                   "serverInfo", mcp_server_info(), "instructions", m->in.api->instructions));
+        return;
+    }
+    result = json_object();
+    kube_set_str(result, "protocolVersion", mcp_is_stateful(m->in.api, asked) ? asked : last);
+    mcp_add_capabilities(result);
+    kube_set(result, "serverInfo", mcp_server_info());
+    kube_set(result, "instructions", json_incref(m->in.api->instructions));
+    mcp_reply_result(m, result);
+}
+
+/* How long the result may be kept, and by whom. */
+static void mcp_add_lifetime(json_t *result)
+{
+    kube_set_int(result, "ttlMs", MCP_TTL_MS);
+    kube_set_str(result, "cacheScope", "public");
 }
 
 static void mcp_discover(struct mcp_exchange *m)
 {
-    mcp_reply_result(m, json_pack("{s:O,s:{s:{}},s:O*,s:i,s:s}", "supportedVersions", mcp_versions(m->in.api),
-                                  "capabilities", "tools", "instructions", m->in.api->instructions, "ttlMs",
-                                  MCP_TTL_MS, "cacheScope", "public"));
+    json_t *result = json_object();
+
+    kube_set(result, "supportedVersions", json_incref(mcp_versions(m->in.api)));
+    mcp_add_capabilities(result);
+    kube_set(result, "instructions", json_incref(m->in.api->instructions));
+    mcp_add_lifetime(result);
+    mcp_reply_result(m, result);
 }
 
 static void mcp_ping(struct mcp_exchange *m)
@@ -188,12 +209,17 @@ static void mcp_ping(struct mcp_exchange *m)
 
 static void mcp_list_tools(struct mcp_exchange *m)
 {
-    if (json_object_get(m->params, "cursor"))
+    json_t *result;
+
+    if (json_object_get(m->params, "cursor")) {
         (void)mcp_refuse(m, MCP_INVALID_PARAMS, "unknown cursor: the list has one page");
-    else
-        mcp_reply_result(m, json_pack("{s:O,s:o*,s:s*}", "tools", m->in.api->tools, "ttlMs",
-                                      m->is_stateless ? json_integer(MCP_TTL_MS) : NULL, "cacheScope",
-                                      m->is_stateless ? "public" : NULL));
+        return;
+    }
+    result = json_object();
+    kube_set(result, "tools", json_incref(m->in.api->tools));
+    if (m->is_stateless)
+        mcp_add_lifetime(result);
+    mcp_reply_result(m, result);
 }
 
 static void mcp_call_tool(struct mcp_exchange *m)

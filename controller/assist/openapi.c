@@ -10,6 +10,18 @@
 
 enum { MAX_OPENAPI = 1 << 20 };
 
+static json_t *openapi_parameter(const char *name, json_t *schema, bool is_required)
+{
+    json_t *parameter = json_object();
+
+    kube_set_str(parameter, "name", name);
+    kube_set_str(parameter, "in", "query");
+    kube_set_bool(parameter, "required", is_required);
+    kube_set_str(parameter, "description", cstr(kube_str(schema, "description", NULL)));
+    kube_set(parameter, "schema", json_incref(schema));
+    return parameter;
+}
+
 static json_t *openapi_parameters(const json_t *input)
 {
     const json_t *required = json_object_get(input, "required");
@@ -18,31 +30,44 @@ static json_t *openapi_parameters(const json_t *input)
 
     json_object_foreach(json_object_get(input, "properties"), name, schema)
     {
-        (void)json_array_append_new(all,
-                                    json_pack("{s:s,s:s,s:b,s:s,s:O}", "name", name, "in", "query",
-                                              "required", kube_list_has(required, name), "description",
-                                              cstr(kube_str(schema, "description", NULL)), "schema", schema));
+        kube_append(all, openapi_parameter(name, schema, kube_list_has(required, name)));
     }
     return all;
 }
 
+static json_t *openapi_body(json_t *schema)
+{
+    bool is_required = json_array_size(json_object_get(schema, "required")) > 0;
+    json_t *body = json_object(), *content = kube_set_object(body, "content");
+
+    kube_set(kube_set_object(content, "application/json"), "schema", json_incref(schema));
+    kube_set_bool(body, "required", is_required);
+    return body;
+}
+
+static json_t *openapi_responses(const struct api_operation *op)
+{
+    json_t *responses = json_deep_copy(json_object_get(op->api->schemas, "openapi_responses"));
+    json_t *ok = kube_map(responses, "200", "content", "application/json", NULL);
+
+    kube_set(ok, "schema", json_incref(op->output));
+    return responses;
+}
+
 static json_t *openapi_operation(const struct api_operation *op)
 {
-    bool is_required = json_array_size(json_object_get(op->input, "required")) > 0;
-    json_t *responses = json_deep_copy(json_object_get(op->api->schemas, "openapi_responses"));
-    json_t *o = json_pack("{s:s,s:O,s:s+,s:o}", "operationId", op->o->name, "summary",
-                          json_object_get(op->described, "title"), "description",
-                          kube_str(op->described, "description", NULL),
-                          cstr(kube_str(op->described, "whenWritable", NULL)), "responses", responses);
+    const char *when_writable = cstr(kube_str(op->described, "whenWritable", NULL));
+    json_t *o = json_object();
 
-    (void)json_object_set(kube_map(responses, "200", "content", "application/json", NULL), "schema",
-                          (json_t *)(uintptr_t)op->output);
+    kube_set_str(o, "operationId", op->o->name);
+    kube_set(o, "summary", json_incref(json_object_get(op->described, "title")));
+    kube_set(o, "description",
+             json_sprintf("%s%s", kube_str(op->described, "description", NULL), when_writable));
+    kube_set(o, "responses", openapi_responses(op));
     if (strcmp(op->method, "GET") == 0)
-        (void)json_object_set_new(o, "parameters", openapi_parameters(op->input));
+        kube_set(o, "parameters", openapi_parameters(op->input));
     else
-        (void)json_object_set_new(o, "requestBody",
-                                  json_pack("{s:{s:{s:O}},s:b}", "content", "application/json", "schema",
-                                            op->input, "required", is_required));
+        kube_set(o, "requestBody", openapi_body(op->input));
     return o;
 }
 

@@ -25,13 +25,40 @@ static void answer_placements(json_t *list, const struct fleet_model *m, const s
     for (size_t i = 0; i < s->n_placed; i++) {
         const struct model_site *site = &m->sites[s->placed[i].site];
         size_t setting = s->setting[s->placed[i].site], w = s->placed[i].workload;
+        double score = model_points(m, problem_score(&m->problem, setting, w));
+        json_t *one = json_object();
 
-        (void)json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:f}", "workload",
-                                                    m->workloads[w].name, "cluster", site->cluster_name,
-                                                    "device", m->settings[setting].device, "policy",
-                                                    m->settings[setting].policy, "score",
-                                                    model_points(m, problem_score(&m->problem, setting, w))));
+        kube_set_str(one, "workload", m->workloads[w].name);
+        kube_set_str(one, "cluster", site->cluster_name);
+        kube_set_str(one, "device", m->settings[setting].device);
+        kube_set_str(one, "policy", m->settings[setting].policy);
+        kube_set(one, "score", json_real(score));
+        kube_append(list, one);
     }
+}
+
+/* A text, or null for NULL. */
+static json_t *text_or_null(const char *text)
+{
+    return text ? json_string(text) : json_null();
+}
+
+/* used: of the site. */
+static json_t *answer_cluster(const struct fleet_model *m, const struct solution *s, size_t site,
+                              int64_t used)
+{
+    bool is_set = s->setting[site] != NO_SETTING;
+    const struct model_setting *in_force = is_set ? &m->settings[s->setting[site]] : NULL;
+    int64_t supplied = is_set ? problem_supply(&m->problem, s->setting[site])[0] : 0;
+    json_t *one = json_object();
+
+    kube_set_str(one, "name", m->sites[site].cluster_name);
+    kube_set_str(one, "kind", m->sites[site].kind);
+    kube_set(one, "device", text_or_null(is_set ? in_force->device : NULL));
+    kube_set(one, "policy", text_or_null(is_set ? in_force->policy : NULL));
+    kube_set(one, "supplied", amount_value(supplied));
+    kube_set(one, "used", amount_value(used));
+    return one;
 }
 
 static void answer_clusters(json_t *list, const struct fleet_model *m, const struct solution *s)
@@ -40,19 +67,9 @@ static void answer_clusters(json_t *list, const struct fleet_model *m, const str
 
     for (size_t i = 0; i < s->n_placed; i++)
         used[s->placed[i].site] += problem_request(&m->problem, s->placed[i].workload)[0];
-    for (size_t i = 0; i < m->problem.n_sites; i++) {
-        const struct model_setting *in_force =
-            s->setting[i] == NO_SETTING ? NULL : &m->settings[s->setting[i]];
-
-        if (m->sites[i].cluster == SIZE_MAX)
-            continue;
-        (void)json_array_append_new(
-            list, json_pack("{s:s, s:s, s:s?, s:s?, s:o, s:o}", "name", m->sites[i].cluster_name, "kind",
-                            m->sites[i].kind, "device", in_force ? in_force->device : NULL, "policy",
-                            in_force ? in_force->policy : NULL, "supplied",
-                            amount_value(in_force ? problem_supply(&m->problem, s->setting[i])[0] : 0),
-                            "used", amount_value(used[i])));
-    }
+    for (size_t i = 0; i < m->problem.n_sites; i++)
+        if (m->sites[i].cluster != SIZE_MAX)
+            kube_append(list, answer_cluster(m, s, i, used[i]));
 }
 
 /* Both lists ascend: what a workload left is matched with what it gained, in order. */
@@ -73,9 +90,8 @@ static void answer_moves(json_t *list, const struct fleet_model *m, const struct
             at++;
         if (at < s->n_placed && s->placed[at].workload == from.workload)
             to = m->sites[s->placed[at++].site].cluster_name;
-        (void)json_array_append_new(list, json_pack("{s:s, s:s, s:s?}", "workload",
-                                                    m->workloads[from.workload].name, "from",
-                                                    m->sites[from.site].cluster_name, "to", to));
+        kube_append(list, json_pack("{s:s, s:s, s:s?}", "workload", m->workloads[from.workload].name, "from",
+                                    m->sites[from.site].cluster_name, "to", to));
     }
 }
 
@@ -160,32 +176,45 @@ static const struct answer_list {
     {"leftOut", left_out_list},        {"notes", answer_notes},
 };
 
+static const char *answer_status(const struct solution *s)
+{
+    if (s->is_infeasible)
+        return "Infeasible";
+    return s->objective == s->bound ? "Optimal" : "Feasible";
+}
+
+static json_t *answer_missing_scores(const struct fleet_model *m)
+{
+    json_t *missing = json_object();
+
+    kube_set_int(missing, "count", (int64_t)m->n_missing);
+    kube_set(missing, "first", json_incref(m->missing));
+    return missing;
+}
+
 json_t *answer_make(const struct fleet_model *m, const struct solution *s)
 {
     bool has_bound = s->bound != INT64_MIN && s->bound != INT64_MAX;
-    const char *status = s->is_infeasible ? "Infeasible" : s->objective == s->bound ? "Optimal" : "Feasible";
-    json_t *totals = json_object(),
-           *all = json_pack("{s:s, s:o, s:o, s:o, s:s, s:b}", "status", status, "objective_value",
-                            points_or_null(m, s->objective, !s->is_infeasible), "bound",
-                            points_or_null(m, s->bound, has_bound), "gap",
-                            has_bound ? json_real(solution_gap(s)) : json_null(), "engine", cstr(s->engine),
-                            "deadlineReached", (int)s->deadline_reached);
+    json_t *answer = json_object(), *totals = json_object();
 
+    kube_set_str(answer, "status", answer_status(s));
+    kube_set(answer, "objective_value", points_or_null(m, s->objective, !s->is_infeasible));
+    kube_set(answer, "bound", points_or_null(m, s->bound, has_bound));
+    kube_set(answer, "gap", has_bound ? json_real(solution_gap(s)) : json_null());
+    kube_set_str(answer, "engine", cstr(s->engine));
+    kube_set_bool(answer, "deadlineReached", s->deadline_reached);
     for (size_t i = 0; i < ARRAY_SIZE(answer_lists); i++) {
         json_t *list = json_array();
 
         answer_lists[i].fill(list, m, s);
         /* Notes are never cut, and more are added later. */
         if (answer_lists[i].fill != answer_notes)
-            (void)json_object_set_new(totals, answer_lists[i].key,
-                                      json_integer((json_int_t)json_array_size(list)));
-        (void)json_object_set_new(all, answer_lists[i].key, list);
+            kube_set_int(totals, answer_lists[i].key, (int64_t)json_array_size(list));
+        kube_set(answer, answer_lists[i].key, list);
     }
-    (void)json_object_set_new(
-        all, "missingScores",
-        json_pack("{s:I, s:O}", "count", (json_int_t)m->n_missing, "first", m->missing));
-    (void)json_object_set_new(all, "totals", totals);
-    return all;
+    kube_set(answer, "missingScores", answer_missing_scores(m));
+    kube_set(answer, "totals", totals);
+    return answer;
 }
 
 /* ---- For those who want few bytes ---- */

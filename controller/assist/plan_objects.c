@@ -5,16 +5,13 @@
 #include "controller/assist/model.h"
 #include "controller/assist/snapshot.h"
 #include "controller/kube/json.h"
+#include "controller/kube/resource.h"
 #include "controller/optimize/problem.h"
 #include "controller/optimize/solution.h"
 #include "exporter/base/hash.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-
-#define CLUSTER_GROUP "cluster.open-cluster-management.io"
-
-#define POLICY_GROUP "policy.open-cluster-management.io"
 
 /* PlacementDecisions have the Placement's name as a label's value, of at most 63 bytes. */
 enum { MAX_NAME_CLUSTER = 63 - sizeof("placement--01234567") + 1, NAME_BYTES = 64 };
@@ -58,19 +55,38 @@ static int check_selectors(const struct making *mk, struct api_error *error)
     return 0;
 }
 
+/* {"matchExpressions": [{"key", "operator": "In", "values"}]}. The values are taken. */
+static json_t *selector_in(const char *key, json_t *values)
+{
+    json_t *selector = json_object(), *expressions = json_array(), *one = json_object();
+
+    kube_set_str(one, "key", key);
+    kube_set_str(one, "operator", "In");
+    kube_set(one, "values", values);
+    kube_append(expressions, one);
+    kube_set(selector, "matchExpressions", expressions);
+    return selector;
+}
+
+static json_t *selector_is(const char *key, json_t *value)
+{
+    json_t *selector = json_object();
+
+    kube_set(kube_set_object(selector, "matchLabels"), key, json_incref(value));
+    return selector;
+}
+
 static json_t *predicate_of(const char *label, json_t *names, bool wants_claim)
 {
-    json_t *selector =
-        json_array_size(names) == 1
-            ? json_pack("{s:{s:{s:O}}}", "labelSelector", "matchLabels", label, json_array_get(names, 0))
-            : json_pack("{s:{s:[{s:s, s:s, s:O}]}}", "labelSelector", "matchExpressions", "key", label,
-                        "operator", "In", "values", names);
+    json_t *predicate = json_object(), *clusters = kube_set_object(predicate, "requiredClusterSelector");
 
+    if (json_array_size(names) == 1)
+        kube_set(clusters, "labelSelector", selector_is(label, json_array_get(names, 0)));
+    else
+        kube_set(clusters, "labelSelector", selector_in(label, json_incref(names)));
     if (wants_claim)
-        (void)json_object_set_new(selector, "claimSelector",
-                                  json_pack("{s:[{s:s, s:s, s:[s]}]}", "matchExpressions", "key",
-                                            POLICY_CLAIM, "operator", "In", "values", "compliant"));
-    return json_pack("{s:o}", "requiredClusterSelector", selector);
+        kube_set(clusters, "claimSelector", selector_in(POLICY_CLAIM, json_pack("[s]", "compliant")));
+    return predicate;
 }
 
 /* Predicates are alternatives: one for each label that selects clusters. */
@@ -94,19 +110,46 @@ static json_t *predicates_of(const struct making *mk, const struct problem_pair 
     return predicates;
 }
 
-static json_t *metadata_of(const struct making *mk, const char *name)
+/* A new object of the plan, with its label and annotation. */
+static json_t *object_of_plan(const struct making *mk, const struct kube_resource *r, const char *name)
 {
-    return json_pack("{s:s, s:s, s:{s:s}, s:{s:s}}", "name", name, "namespace", mk->m->namespace, "labels",
-                     GENERATED_LABEL, "true", "annotations", PLAN_ANNOTATION, mk->hash);
+    json_t *object = kube_resource_object(r, mk->m->namespace, name);
+    json_t *metadata = kube_get(object, "metadata", NULL);
+
+    kube_set_str(kube_set_object(metadata, "labels"), GENERATED_LABEL, "true");
+    kube_set_str(kube_set_object(metadata, "annotations"), PLAN_ANNOTATION, mk->hash);
+    return object;
 }
 
 static void make_placement(struct making *mk, const char *name, const struct problem_pair *placed, size_t n,
                            bool wants_claim)
 {
-    (void)json_array_append_new(mk->list, json_pack("{s:s, s:s, s:o, s:{s:i, s:o}}", "apiVersion",
-                                                    CLUSTER_GROUP "/v1beta1", "kind", "Placement", "metadata",
-                                                    metadata_of(mk, name), "spec", "numberOfClusters", (int)n,
-                                                    "predicates", predicates_of(mk, placed, n, wants_claim)));
+    json_t *placement = object_of_plan(mk, &kube_placements, name);
+    json_t *spec = kube_set_object(placement, "spec");
+
+    kube_set_int(spec, "numberOfClusters", (int64_t)n);
+    kube_set(spec, "predicates", predicates_of(mk, placed, n, wants_claim));
+    kube_append(mk->list, placement);
+}
+
+/* A reference, as PlacementBindings have them. */
+static json_t *reference_to(const struct kube_resource *r, const char *name)
+{
+    json_t *reference = json_object();
+
+    kube_set_str(reference, "apiGroup", r->group);
+    kube_set_str(reference, "kind", r->kind);
+    kube_set_str(reference, "name", name);
+    return reference;
+}
+
+static void make_binding(struct making *mk, const char *name, const char *placement, json_t *policies)
+{
+    json_t *binding = object_of_plan(mk, &kube_placementbindings, name);
+
+    kube_set(binding, "placementRef", reference_to(&kube_placements, placement));
+    kube_set(binding, "subjects", json_incref(policies));
+    kube_append(mk->list, binding);
 }
 
 /* ---- Clusters ---- */
@@ -127,24 +170,20 @@ static void make_clusters(struct making *mk, bool bindings)
     const struct fleet_model *m = mk->m;
 
     for (size_t i = 0, end; i < m->problem.n_sites && m->sites[i].cluster != SIZE_MAX; i = end) {
-        json_auto_t *subjects = json_array();
+        json_auto_t *policies = json_array();
         char name[NAME_BYTES], binding[NAME_BYTES];
 
         for (end = i; end < m->problem.n_sites && m->sites[end].cluster == m->sites[i].cluster; end++)
             if (mk->s->setting[end] != NO_SETTING)
-                (void)json_array_append_new(subjects, json_pack("{s:s, s:s, s:s}", "apiGroup", POLICY_GROUP,
-                                                                "kind", "Policy", "name",
-                                                                m->settings[mk->s->setting[end]].policy));
+                kube_append(policies, reference_to(&kube_policies, m->settings[mk->s->setting[end]].policy));
         cluster_object_name(name, "placement", m->sites[i].cluster_name, mk->id);
         cluster_object_name(binding, "binding", m->sites[i].cluster_name, mk->id);
-        if (json_array_size(subjects) && !bindings)
+        if (json_array_size(policies) == 0)
+            continue;
+        if (bindings)
+            make_binding(mk, binding, name, policies);
+        else
             make_placement(mk, name, &(struct problem_pair){0, (uint32_t)i}, 1, false);
-        else if (json_array_size(subjects))
-            (void)json_array_append_new(
-                mk->list, json_pack("{s:s, s:s, s:o, s:{s:s, s:s, s:s}, s:O}", "apiVersion",
-                                    POLICY_GROUP "/v1", "kind", "PlacementBinding", "metadata",
-                                    metadata_of(mk, binding), "placementRef", "apiGroup", CLUSTER_GROUP,
-                                    "kind", "Placement", "name", name, "subjects", subjects));
     }
 }
 

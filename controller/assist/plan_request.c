@@ -31,15 +31,22 @@ static int64_t number_of(const json_t *map, const char *key, int64_t otherwise)
     return otherwise;
 }
 
+/* kind: NULL: of the main resource. */
+static char *amount_label(const char *prefix, const char *kind)
+{
+    if (!kind)
+        return xasprintf("%s-amount", prefix);
+    return xasprintf("%s-amount.%s", prefix, kind);
+}
+
 /* [resource]: of the labels <prefix>-amount and <prefix>-amount.<kind>. */
 static int amounts_read(const struct fleet_model *m, const json_t *object, const char *kind,
                         const char *prefix, int64_t *into, struct api_error *error)
 {
     for (size_t i = 0; i <= m->n_extra; i++) {
-        char label[320];
+        CLEANUP(cleanup_free) char *label = amount_label(prefix, i ? m->extra[i - 1] : NULL);
         const char *s;
 
-        (void)snprintf(label, sizeof(label), "%s-amount%s%s", prefix, i ? "." : "", i ? m->extra[i - 1] : "");
         if (i && !kube_label(object, label))
             continue;
         s = label_read(object, kind, label, error);

@@ -187,6 +187,19 @@ static bool score_find(const struct score *s, struct str pattern, int32_t *ret)
     return found;
 }
 
+/* What of a score a plan depends on; the score may be NULL. */
+static json_t *score_basis(const struct score *score, uint64_t hash)
+{
+    json_t *basis = json_object();
+    const char *validity = "missing";
+
+    if (score)
+        validity = score->is_expired ? "expired" : "valid";
+    kube_set(basis, "values", json_sprintf("%016" PRIx64, hash));
+    kube_set_str(basis, "validity", validity);
+    return basis;
+}
+
 /* Adds one score of the cluster. */
 static void board_read(struct board *b, const struct model_score *wanted, const char *cluster)
 {
@@ -212,11 +225,7 @@ static void board_read(struct board *b, const struct model_score *wanted, const 
             else
                 b->is_missing[cell] = true;
         }
-    basis_note(b->m, "AddOnPlacementScore", name,
-               json_pack("{s:o, s:s}", "values", json_sprintf("%016" PRIx64, hash), "validity",
-                         !score              ? "missing"
-                         : score->is_expired ? "expired"
-                                             : "valid"));
+    basis_note(b->m, "AddOnPlacementScore", name, score_basis(score, hash));
 }
 
 static void board_write(const struct board *b, int16_t *scores)

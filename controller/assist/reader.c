@@ -164,17 +164,24 @@ static void read_end(struct read *rd, const struct api_error *failure)
     free(rd);
 }
 
-static void read_fail(struct read *rd, unsigned status, const char *what, const char *why)
+static void read_fail(struct read *rd, unsigned status, const char *why)
 {
     struct api_error error = {0};
 
-    (void)api_error_set(&error, status, "%s%s%s", what, *what ? " cannot be listed: " : "", why);
+    (void)api_error_set(&error, status, "%s", why);
     read_end(rd, &error);
+}
+
+static void read_fail_list(struct read *rd, enum kube_verdict verdict, enum kind kind, const char *why)
+{
+    CLEANUP(cleanup_free) char *text = xasprintf("%s cannot be listed: %s", kind_info[kind].plural, why);
+
+    read_fail(rd, reader_status(verdict), text);
 }
 
 static void read_on_deadline(struct timer *t)
 {
-    read_fail(CONTAINER_OF(t, struct read, deadline), 504, "", "the hub's API server did not answer in time");
+    read_fail(CONTAINER_OF(t, struct read, deadline), 504, "the hub's API server did not answer in time");
 }
 
 /* ---- Lists ---- */
@@ -187,7 +194,7 @@ static void read_end_list(struct read *rd, enum kube_verdict verdict, const char
     if (verdict != KUBE_INVALID) /* of a namespace, which says nothing about the kind */
         reader_note(rd->reader, kind, verdict, why);
     if (rd->snapshot && verdict != KUBE_OK && verdict != KUBE_NO_KIND) {
-        read_fail(rd, reader_status(verdict), kind_info[kind].plural, why);
+        read_fail_list(rd, verdict, kind, why);
         return;
     }
     if (rd->snapshot) {
@@ -233,19 +240,32 @@ static void read_on_page(void *arg, struct kube_answer *a)
         read_end_list(rd, a->verdict, a->why);
 }
 
+/* The only object that is wanted of a kind; NULL: all. */
+static const char *query_name(const struct reader_query *q, enum kind kind)
+{
+    if (kind == KIND_CLUSTERS)
+        return q->cluster;
+    return kind == KIND_SCORES ? q->score : NULL;
+}
+
+static const char *query_namespace(const struct reader_query *q, enum kind kind)
+{
+    if (kind == KIND_CLUSTERS)
+        return NULL;
+    return kind == KIND_SCORES ? q->cluster : q->namespace;
+}
+
 static void read_ask_page(struct read *rd)
 {
     enum kind kind = (enum kind)rd->step;
     const struct reader_query *q = &rd->query;
-    const char *only = kind == KIND_CLUSTERS ? q->cluster : kind == KIND_SCORES ? q->score : NULL;
+    const char *only = query_name(q, kind);
     CLEANUP(cleanup_free) char *selector = only ? xasprintf("metadata.name=%s", only) : NULL;
     BUF_AUTO(query, SIZE_MAX);
     struct kube_request rq = {
         .method = KUBE_LIST,
         .resource = kind_info[kind].resource,
-        .namespace = kind == KIND_CLUSTERS ? NULL
-                     : kind == KIND_SCORES ? q->cluster
-                                           : q->namespace,
+        .namespace = query_namespace(q, kind),
         .label_selector = q->label_selector ?: kind_info[kind].label_selector,
         .field_selector = selector,
         .max_answer = PAGE_MAX_BYTES,
@@ -253,7 +273,7 @@ static void read_ask_page(struct read *rd)
     };
 
     if (only && !str_has_only(str_of(only), "-.")) {
-        read_fail(rd, 422, "", "a cluster or a score has a name that no Kubernetes object can have");
+        read_fail(rd, 422, "a cluster or a score has a name that no Kubernetes object can have");
         return;
     }
     buf_printf(&query, "limit=%zu", rd->page);
@@ -361,7 +381,7 @@ struct snapshot_reader *reader_free(struct snapshot_reader *r)
     if (!r)
         return NULL;
     while (!LIST_EMPTY(&r->reads))
-        read_fail(LIST_FIRST(&r->reads), 503, "", "the optimizer is shutting down");
+        read_fail(LIST_FIRST(&r->reads), 503, "the optimizer is shutting down");
     read_stop(&r->probe);
     loop_timer_clear(r->loop, &r->next_probe);
     free(r);

@@ -113,16 +113,21 @@ static json_t *scorers_conditions(const struct listing *l, const json_t *scorer)
 static json_t *scorers_item(const struct listing *l, const json_t *scorer)
 {
     char object[OBJECT_NAME_MAX + 1];
+    json_t *item = json_object();
 
-    return json_pack("{s:s,s:s,s:s*,s:s*,s:o,s:s,s:O*,s:s,s:o,s:O*,s:b}", "namespace", kube_namespace(scorer),
-                     "name", kube_name(scorer), "scoreName", scorer_score_name(scorer), "addonPlacementScore",
-                     scorer_object_name(scorer, object), "description",
-                     text_cut(scorer_description(scorer), listing_at_most(l, DESCRIPTION_BYTES)),
-                     "scoreDimensionFormat", scorer_dimension_format(scorer), "scoreItems",
-                     kube_list(scorer, "spec", "scoreItems", NULL), "health",
-                     kube_str(scorer, "status", "healthStatus", NULL) ?: "Unknown", "conditions",
-                     scorers_conditions(l, scorer), "clusters", kube_map(scorer, "status", "clusters", NULL),
-                     "untrusted", 1);
+    kube_set_str(item, "namespace", kube_namespace(scorer));
+    kube_set_str(item, "name", kube_name(scorer));
+    kube_set_str(item, "scoreName", scorer_score_name(scorer));
+    kube_set_str(item, "addonPlacementScore", scorer_object_name(scorer, object));
+    kube_set(item, "description",
+             text_cut(scorer_description(scorer), listing_at_most(l, DESCRIPTION_BYTES)));
+    kube_set_str(item, "scoreDimensionFormat", scorer_dimension_format(scorer));
+    kube_set(item, "scoreItems", json_incref(kube_list(scorer, "spec", "scoreItems", NULL)));
+    kube_set_str(item, "health", kube_str(scorer, "status", "healthStatus", NULL) ?: "Unknown");
+    kube_set(item, "conditions", scorers_conditions(l, scorer));
+    kube_set(item, "clusters", json_incref(kube_map(scorer, "status", "clusters", NULL)));
+    kube_set_bool(item, "untrusted", true);
+    return item;
 }
 
 void scorers_fill(struct listing *l, const struct snapshot *hub)

@@ -68,14 +68,20 @@ static json_t *summary_row_value(const struct snapshot *hub, const struct summar
 {
     const json_t *scorer = max_text ? scorer_of_score(hub, row->first) : NULL;
     const char *description = scorer ? scorer_description(scorer) : "";
+    json_t *value = json_object();
 
-    return json_pack("{s:s,s:I,s:I,s:I,s:o*,s:o*,s:o*,s:o*,s:o*}", "name", row->first->name, "clusters",
-                     (json_int_t)row->clusters, "expired", (json_int_t)row->expired, "items",
-                     (json_int_t)row->items, "min", summary_nth(row, 0), "median",
-                     summary_nth(row, (row->items - 1) / 2), "max", summary_nth(row, row->items - 1),
-                     "scoreDimensionFormat",
-                     scorer ? text_cut(scorer_dimension_format(scorer), max_text) : NULL, "description",
-                     *description ? text_cut(description, max_text) : NULL);
+    kube_set_str(value, "name", row->first->name);
+    kube_set_int(value, "clusters", (int64_t)row->clusters);
+    kube_set_int(value, "expired", (int64_t)row->expired);
+    kube_set_int(value, "items", (int64_t)row->items);
+    kube_set(value, "min", summary_nth(row, 0));
+    kube_set(value, "median", summary_nth(row, (row->items - 1) / 2));
+    kube_set(value, "max", summary_nth(row, row->items - 1));
+    if (scorer)
+        kube_set(value, "scoreDimensionFormat", text_cut(scorer_dimension_format(scorer), max_text));
+    if (*description)
+        kube_set(value, "description", text_cut(description, max_text));
+    return value;
 }
 
 DEFINE_ORDER(summary_compare_rows, struct summary_row *const, strcmp((*a)->first->name, (*b)->first->name))
@@ -137,20 +143,42 @@ static json_t *scores_metadata(const struct snapshot *hub, const struct score *s
 
 /* ---- The list of scores ---- */
 
-/* For assistants a few values, and what the summary does not have. */
+static json_t *scores_status(const struct score *s, size_t max)
+{
+    json_t *status = json_object();
+
+    kube_set(status, "scores", scores_items(s, max));
+    kube_set(status, "validUntil", score_valid_until_value(s));
+    return status;
+}
+
+/* For assistants: a few values, and what the summary does not have. */
+static json_t *scores_short_item(const struct listing *l, const struct score *s)
+{
+    bool is_alone = call_text(l->call, "name") && call_text(l->call, "namespace");
+    json_t *item = json_object(), *metadata = kube_set_object(item, "metadata");
+
+    kube_set_str(metadata, "namespace", s->cluster);
+    kube_set_str(metadata, "name", s->name);
+    kube_set(item, "status", scores_status(s, is_alone ? listing_room(l) / 48 : FEW_ITEMS));
+    kube_set_bool(item, "expired", s->is_expired);
+    kube_set_int(item, "scoresTotal", (int64_t)s->n_items);
+    return item;
+}
+
 static json_t *scores_item(const struct listing *l, const struct snapshot *hub, const struct score *s)
 {
-    bool is_short = listing_is_short(l),
-         alone = call_text(l->call, "name") && call_text(l->call, "namespace");
-    size_t max = !is_short ? SIZE_MAX : alone ? listing_room(l) / 48 : FEW_ITEMS;
+    json_t *item;
 
-    return json_pack(
-        "{s:s*,s:s*,s:o,s:{s:o,s:o*},s:b,s:o*}", "apiVersion",
-        is_short ? NULL : "cluster.open-cluster-management.io/v1alpha1", "kind",
-        is_short ? NULL : "AddOnPlacementScore", "metadata",
-        is_short ? json_pack("{s:s,s:s}", "namespace", s->cluster, "name", s->name) : scores_metadata(hub, s),
-        "status", "scores", scores_items(s, max), "validUntil", score_valid_until_value(s), "expired",
-        s->is_expired, "scoresTotal", is_short ? json_integer((json_int_t)s->n_items) : NULL);
+    if (listing_is_short(l))
+        return scores_short_item(l, s);
+    item = json_object();
+    kube_set_str(item, "apiVersion", "cluster.open-cluster-management.io/v1alpha1");
+    kube_set_str(item, "kind", "AddOnPlacementScore");
+    kube_set(item, "metadata", scores_metadata(hub, s));
+    kube_set(item, "status", scores_status(s, SIZE_MAX));
+    kube_set_bool(item, "expired", s->is_expired);
+    return item;
 }
 
 void scores_fill(struct listing *l, const struct snapshot *hub)

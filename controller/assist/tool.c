@@ -8,32 +8,68 @@
 #include "controller/assist/mcp_reply.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
+#include "exporter/base/invariant.h"
 
 bool tool_only_plans(const struct api_operation *op)
 {
     return op->writes && !op->api->o.allow_writes;
 }
 
+/* What it does, and what else if it may write, or may not. */
+static json_t *tool_describe(const struct api_operation *op)
+{
+    const char *plans_only = kube_str(op->api->schemas, "mcp", "plansOnly", NULL);
+    BUF_AUTO(text, API_MAX_ANSWER);
+
+    buf_puts(&text, cstr(kube_str(op->described, "description", NULL)));
+    if (op->api->o.allow_writes)
+        buf_puts(&text, cstr(kube_str(op->described, "whenWritable", NULL)));
+    if (tool_only_plans(op))
+        buf_puts(&text, cstr(plans_only));
+    invariant(buf_failed(&text) == 0); /* of the program's own texts */
+    return json_stringn(cstr(text.p), text.n);
+}
+
+static json_t *tool_annotations(const char *title, bool writes)
+{
+    json_t *annotations = json_object();
+
+    kube_set_str(annotations, "title", title);
+    kube_set_bool(annotations, "readOnlyHint", !writes);
+    kube_set_bool(annotations, "destructiveHint", writes);
+    kube_set_bool(annotations, "idempotentHint", true);
+    kube_set_bool(annotations, "openWorldHint", false);
+    return annotations;
+}
+
+/* The operation's own, and maxBytes. */
+static json_t *tool_make_input(const struct api_operation *op)
+{
+    json_t *input = json_deep_copy(op->input);
+    json_t *max_bytes = kube_get(op->api->schemas, "mcp", "maxBytes", NULL);
+
+    kube_set(kube_map(input, "properties", NULL), "maxBytes", json_incref(max_bytes));
+    return input;
+}
+
 void tool_build(struct api_operation *op)
 {
     const char *title = kube_str(op->described, "title", NULL);
-    const json_t *mcp = json_object_get(op->api->schemas, "mcp");
     bool writes = op->writes && op->api->o.allow_writes;
+    json_t *tool;
 
     /* Operations that write are offered if they may, or can do without. */
     if (tool_only_plans(op) && !kube_get(op->input, "properties", "dryRun", NULL))
         return;
-    op->tool_input = json_deep_copy(op->input);
-    (void)json_object_set(kube_map(op->tool_input, "properties", NULL), "maxBytes",
-                          json_object_get(mcp, "maxBytes"));
-    (void)json_array_append_new(
-        op->api->tools,
-        json_pack("{s:s,s:s,s:s++,s:O,s:O,s:{s:s,s:b,s:b,s:b,s:b}}", "name", op->o->name, "title", title,
-                  "description", kube_str(op->described, "description", NULL),
-                  op->api->o.allow_writes ? cstr(kube_str(op->described, "whenWritable", NULL)) : "",
-                  tool_only_plans(op) ? cstr(kube_str(mcp, "plansOnly", NULL)) : "", "inputSchema",
-                  op->tool_input, "outputSchema", op->output, "annotations", "title", title, "readOnlyHint",
-                  !writes, "destructiveHint", writes, "idempotentHint", 1, "openWorldHint", 0));
+    op->tool_input = tool_make_input(op);
+    tool = json_object();
+    kube_set_str(tool, "name", op->o->name);
+    kube_set_str(tool, "title", title);
+    kube_set(tool, "description", tool_describe(op));
+    kube_set(tool, "inputSchema", json_incref(op->tool_input));
+    kube_set(tool, "outputSchema", json_incref(op->output));
+    kube_set(tool, "annotations", tool_annotations(title, writes));
+    kube_append(op->api->tools, tool);
 }
 
 const struct api_operation *tool_find(const struct api *a, const char *name)
@@ -56,6 +92,16 @@ static int tool_put_error(const json_t *error, size_t max_bytes, struct buf *int
     return buf_failed(into);
 }
 
+static json_t *tool_content(struct str text)
+{
+    json_t *content = json_array(), *part = json_object();
+
+    kube_set_str(part, "type", "text");
+    kube_set(part, "text", json_stringn(cstr(text.p), text.n));
+    kube_append(content, part);
+    return content;
+}
+
 static int tool_print(const struct api_request *r, struct buf *into)
 {
     bool failed = r->call.status != 200;
@@ -66,10 +112,10 @@ static int tool_print(const struct api_request *r, struct buf *into)
 
     if (r->is_stateless)
         mcp_add_stateless(result);
-    (void)json_object_update_new(
-        result, json_pack("{s:[{s:s,s:s%}],s:b,s:o*}", "content", "type", "text", "text", cstr(text.p),
-                          text.n, "isError", failed, "structuredContent",
-                          failed ? NULL : json_loadb(cstr(text.p), text.n, JSON_ALLOW_NUL, NULL)));
+    kube_set(result, "content", tool_content(buf_str(&text)));
+    kube_set_bool(result, "isError", failed);
+    if (!failed)
+        kube_set(result, "structuredContent", json_loadb(cstr(text.p), text.n, JSON_ALLOW_NUL, NULL));
     mcp_put_head(into, buf_str(&r->id), "result");
     kube_json_print(result, into);
     buf_putc(into, '}');
