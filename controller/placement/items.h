@@ -53,8 +53,8 @@ void item_name_put(struct str format, const struct str labels[DS_LABELS], struct
 
 /* The items of a batch. */
 struct items items_make(const struct batch *b, const struct summary *s);
-/* Items with the value of fallbackScore: those of the last batch; or else those found on the hub, an array of
- * {name, value}; or else the one of each format that names no labels of results. Either may be NULL. */
+/* Items with the value of fallbackScore: those of the last batch; or else those found on the hub, an array
+ * of {name, value}; or else the one of each format that names no labels of results. Either may be NULL. */
 struct items items_fallback(const struct batch *last, const json_t *found, const struct summary *s,
                             const char *cluster_name);
 void items_done(struct items *i);

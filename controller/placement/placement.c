@@ -1,4 +1,4 @@
-/* Owns the slots of objects, what was told of each scorer, the watch, and the queue of writes. Called by
+/* Owns the slots of objects, what is known of each scorer, the watch, and the queue of writes. Called by
  * the agent as its sink, by the watch and by the queue, all on the loop. What belongs to another is never
  * written or deleted. */
 #include "controller/placement/placement.h"
@@ -17,7 +17,9 @@
 #include "controller/placement/items.h"
 #include "controller/placement/slot.h"
 #include "exporter/base/alloc.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/invariant.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/batch.h"
@@ -25,8 +27,6 @@
 #include "exporter/score/summary.h"
 
 #include <stdio.h>
-
-enum { OWNER_BYTES = 300 };
 
 struct placement {
     struct placement_options o;
@@ -41,8 +41,8 @@ struct placement {
 };
 
 /* Whom an object that is not ours names as its owner: another agent, an owner reference, another add-on or
- * tool. False for nobody, as with objects of the reference implementation. */
-static bool object_owner(const json_t *object, char ret[OWNER_BYTES])
+ * tool. NULL for nobody, as with objects of the reference implementation. On the heap. */
+static char *object_owner(const json_t *object)
 {
     static const char *const labels[] = {PLACEMENT_LABEL, "open-cluster-management.io/addon-name",
                                          "app.kubernetes.io/managed-by"};
@@ -52,11 +52,9 @@ static bool object_owner(const json_t *object, char ret[OWNER_BYTES])
     for (size_t i = 0; !owner && i < ARRAY_SIZE(labels); i++)
         owner = kube_label(object, labels[i]);
     if (reference)
-        (void)snprintf(ret, OWNER_BYTES, "%s %s", cstr(kube_str(reference, "kind", NULL)),
-                       cstr(kube_str(reference, "name", NULL)));
-    else
-        (void)snprintf(ret, OWNER_BYTES, "%s", cstr(owner));
-    return reference || owner;
+        return xasprintf("%s %s", cstr(kube_str(reference, "kind", NULL)),
+                         cstr(kube_str(reference, "name", NULL)));
+    return owner ? xstrdup(owner) : NULL;
 }
 
 /* ---- Slots ---- */
@@ -125,8 +123,11 @@ static void placement_remove(struct placement *p, struct slot *s)
 {
     size_t i = 0;
 
-    while (p->slots[i] != s)
+    invariant(!s->write.call && !s->scorer);
+    while (p->slots[i] != s) {
         i++;
+        invariant(i < p->n);
+    }
     p->slots[i] = p->slots[--p->n];
     kube_queue_forget(p->writer.queue, s->object);
     placement_free_slot(s);
@@ -250,6 +251,7 @@ static void write_next(struct slot *s);
 
 static void write_done(struct slot *s, bool ok)
 {
+    slot_check(s);
     placement_update_metrics(s->placement);
     kube_object_end(&s->write, ok, -1);
 }
@@ -265,7 +267,7 @@ static bool write_is_ok(struct slot *s, const struct kube_answer *a)
     if (a->verdict == KUBE_OK)
         return true;
     if (a->verdict == KUBE_NOT_FOUND) {
-        s->exists = s->written = false;
+        slot_note_gone(s);
         write_done(s, false);
     } else {
         placement_update_metrics(s->placement);
@@ -285,32 +287,42 @@ static void write_call(struct slot *s, enum kube_operation operation, struct kub
 /* It is another's: nothing is written or deleted until it is gone, or may be taken over. */
 static void slot_let_go(struct slot *s, const char *why)
 {
-    s->foreign = true;
-    s->exists = s->written = s->takes_over = false;
+    slot_note_foreign(s);
     kube_object_set_error(&s->write, why);
     kube_queue_add_after(s->placement->writer.queue, s->object, FOREIGN_RETRY_MS);
 }
 
+/* Of the same add-on in another namespace. */
 static void slot_let_go_to_namespace(struct slot *s, const json_t *object)
 {
-    char why[768];
+    BUF_AUTO(why, SIZE_MAX / 2);
+    CLEANUP(cleanup_free) char *text = NULL;
 
-    (void)snprintf(why, sizeof(why),
-                   "%s/%s has been taken over by %s, the agent of the same add-on in another namespace",
-                   s->placement->o.cluster_name, s->object, kube_annotation(object, PLACEMENT_OWNER));
-    slot_let_go(s, why);
+    buf_printf(&why, "%s/%s has been taken over by ", s->placement->o.cluster_name, s->object);
+    buf_puts(&why, cstr(kube_annotation(object, PLACEMENT_OWNER)));
+    buf_puts(&why, ", the agent of the same add-on in another namespace");
+    if (buf_failed(&why) < 0)
+        memory_exhausted(why.n);
+    text = str_dup(buf_str(&why));
+    slot_let_go(s, text);
 }
 
+/* owner: NULL or empty if it names none. */
 static void write_leave_alone(struct slot *s, const char *owner)
 {
-    struct placement *p = s->placement;
-    char why[768];
+    BUF_AUTO(why, SIZE_MAX / 2);
+    CLEANUP(cleanup_free) char *text = NULL;
 
-    (void)snprintf(why, sizeof(why),
-                   "%s/%s was created by %s and is left alone; delete it%s, or choose another scoreName",
-                   p->o.cluster_name, s->object, *owner ? owner : "another program",
-                   *owner ? "" : ", adopt it with --adopt-unowned-scores");
-    slot_let_go(s, why);
+    buf_printf(&why, "%s/%s was created by ", s->placement->o.cluster_name, s->object);
+    buf_puts(&why, *cstr(owner) ? owner : "another program");
+    buf_puts(&why, " and is left alone; delete it");
+    if (!*cstr(owner))
+        buf_puts(&why, ", adopt it with --adopt-unowned-scores");
+    buf_puts(&why, ", or choose another scoreName");
+    if (buf_failed(&why) < 0)
+        memory_exhausted(why.n);
+    text = str_dup(buf_str(&why));
+    slot_let_go(s, text);
     write_done(s, true);
 }
 
@@ -338,21 +350,31 @@ static void write_on_claimed(struct kube_object *o, struct kube_answer *a)
         log_info(claims[s->claim].done, L_STR("object", s->object));
     if (a->verdict == KUBE_OK)
         slot_note_version(s, a->object);
-    s->exists = true;
-    s->foreign = s->takes_over = false;
+    slot_note_ours(s);
     if (s->scorer) /* its last scores are known now */
         placement_refresh(s->placement, s);
     write_next(s);
 }
 
+/* Sets our label and annotations, by which the object is known to be this agent's. */
+static void metadata_set_ours(json_t *metadata, const struct slot *s)
+{
+    json_t *annotations;
+
+    kube_set_str(kube_set_object(metadata, "labels"), PLACEMENT_LABEL, PLACEMENT_LABEL_VALUE);
+    annotations = kube_set_object(metadata, "annotations");
+    kube_set_str(annotations, PLACEMENT_OWNER, s->placement->o.owner);
+    kube_set_str(annotations, PLACEMENT_SCORE_NAME, s->score_name);
+}
+
 /* version: that was judged; NULL for CLAIM_LABEL, as the object is ours anyway. */
 static void write_claim(struct slot *s, enum slot_claim claim, const char *version)
 {
-    json_auto_t *body =
-        json_pack("{s:{s:s*, s:{s:s}, s:{s:s, s:s*}}}", "metadata", "resourceVersion", version, "labels",
-                  PLACEMENT_LABEL, PLACEMENT_LABEL_VALUE, "annotations", PLACEMENT_OWNER,
-                  s->placement->o.owner, PLACEMENT_SCORE_NAME, s->score_name);
+    json_auto_t *body = json_object();
+    json_t *metadata = kube_set_object(body, "metadata");
 
+    kube_set_str(metadata, "resourceVersion", version);
+    metadata_set_ours(metadata, s);
     s->claim = claim;
     write_call(s, claims[claim].operation,
                (struct kube_request){
@@ -393,7 +415,7 @@ static void write_on_owner(struct kube_object *o, struct kube_answer *a)
 {
     struct slot *s = write_slot(o);
     const struct placement_options *options = &s->placement->o;
-    char owner[OWNER_BYTES];
+    CLEANUP(cleanup_free) char *owner = a->verdict == KUBE_OK ? object_owner(a->object) : NULL;
 
     s->unsure = s->unsure && a->verdict != KUBE_OK && a->verdict != KUBE_NOT_FOUND;
     if (!write_is_ok(s, a))
@@ -401,8 +423,7 @@ static void write_on_owner(struct kube_object *o, struct kube_answer *a)
     slot_note_version(s, a->object);
     if (object_is_ours(a->object, options->owner)) {
         slot_learn(s, a->object);
-        s->exists = true;
-        s->foreign = s->takes_over = false;
+        slot_note_ours(s);
         if (!object_is_labelled(a->object))
             write_claim(s, CLAIM_LABEL, NULL);
         else
@@ -410,12 +431,12 @@ static void write_on_owner(struct kube_object *o, struct kube_answer *a)
     } else if (slot_may_take_over(s, a->object)) {
         write_take_over(s, a->object);
     } else if (!s->scorer) {
-        s->exists = false; /* another's */
+        slot_note_gone(s); /* another's */
         write_next(s);
     } else if (object_is_of_other_namespace(a->object, options->owner)) {
         slot_let_go_to_namespace(s, a->object);
         write_done(s, true);
-    } else if (object_owner(a->object, owner) || !options->adopt_unowned) {
+    } else if (owner || !options->adopt_unowned) {
         write_leave_alone(s, owner);
     } else {
         slot_learn(s, a->object);
@@ -443,21 +464,19 @@ static void write_on_created(struct kube_object *o, struct kube_answer *a)
         kube_object_fail(o, a);
     } else {
         slot_note_version(s, a->object);
-        s->exists = true;
-        s->foreign = s->written = false;
+        slot_note_ours(s);
+        s->written = false;
         write_next(s);
     }
 }
 
 static void write_create(struct slot *s)
 {
-    const struct placement_options *o = &s->placement->o;
-    json_auto_t *body = json_pack(
-        "{s:s, s:s, s:{s:s, s:s, s:{s:s}, s:{s:s, s:s}}}", "apiVersion",
-        "cluster.open-cluster-management.io/v1alpha1", "kind", "AddOnPlacementScore", "metadata", "name",
-        s->object, "namespace", o->cluster_name, "labels", PLACEMENT_LABEL, PLACEMENT_LABEL_VALUE,
-        "annotations", PLACEMENT_OWNER, o->owner, PLACEMENT_SCORE_NAME, s->score_name);
+    const char *cluster = s->placement->o.cluster_name;
+    json_auto_t *body = kube_resource_object(&kube_addonplacementscores, cluster, s->object);
 
+    invariant(s->scorer && !s->exists);
+    metadata_set_ours(kube_get(body, "metadata", NULL), s);
     write_call(s, KUBE_WRITE_CREATE, (struct kube_request){.method = KUBE_CREATE, .body = body}, KUBE_NO_GOAL,
                write_on_created);
 }
@@ -496,6 +515,7 @@ static void write_status(struct slot *s)
     json_auto_t *body = slot_status_body(s, &s->placement->o);
     struct kube_goal goal = {s->overwritten ? KUBE_GOAL_REPAIR : KUBE_GOAL_NEW, 0};
 
+    invariant(s->scorer && s->wanted && s->exists && !s->foreign);
     s->sent_hash = s->hash;
     s->sent_until_ms = s->valid_until_ms;
     write_call(s, KUBE_WRITE_STATUS,
@@ -518,17 +538,22 @@ static void write_on_deleted(struct kube_object *o, struct kube_answer *a)
     if (a->verdict != KUBE_NOT_FOUND && !write_is_ok(s, a))
         return;
     log_info("AddOnPlacementScore deleted", L_STR("object", s->object));
-    s->exists = s->written = false;
+    slot_note_gone(s);
     write_next(s); /* its scorer may be back */
 }
 
 /* Only the very version that is known to be ours: another agent may take the object over at any time. */
 static void write_delete(struct slot *s)
 {
-    json_auto_t *body =
-        json_pack("{s:s, s:s, s:{s:s*, s:s*}}", "apiVersion", "v1", "kind", "DeleteOptions", "preconditions",
-                  "uid", *s->uid ? s->uid : NULL, "resourceVersion", *s->version ? s->version : NULL);
+    json_auto_t *body = json_object();
+    json_t *preconditions;
 
+    invariant(!s->scorer && s->exists && !s->foreign && !s->takes_over);
+    kube_set_str(body, "apiVersion", "v1");
+    kube_set_str(body, "kind", "DeleteOptions");
+    preconditions = kube_set_object(body, "preconditions");
+    kube_set_str(preconditions, "uid", *s->uid ? s->uid : NULL);
+    kube_set_str(preconditions, "resourceVersion", *s->version ? s->version : NULL);
     write_call(s, KUBE_WRITE_DELETE,
                (struct kube_request){.method = KUBE_DELETE, .name = s->object, .body = body}, KUBE_NO_GOAL,
                write_on_deleted);
@@ -538,6 +563,7 @@ static void write_next(struct slot *s)
 {
     struct placement *p = s->placement;
 
+    slot_check(s);
     /* The hub may have been out of reach, and its clock unknown, when the slot was made. */
     if (s->scorer && s->wanted && s->offset_ms != kube_clock_offset_ms(p->o.hub))
         placement_refresh(p, s);
@@ -620,8 +646,8 @@ static void placement_on_set(void *arg, json_t *object)
         return;
     if (!s->written)
         slot_learn(s, object);
-    s->exists = true;
-    s->foreign = false;
+    slot_note_ours(s);
+    s->takes_over = moved;
     if (s->scorer && s->written && kube_object_is_overtaken(&s->write) && !slot_matches(s, &p->o, object)) {
         log_info("AddOnPlacementScore changed by another writer, writing it again",
                  L_STR("object", s->object));
@@ -646,7 +672,7 @@ static void placement_on_delete(void *arg, const char *namespace, const char *na
     if (s->write.call)
         return;
     s->overwritten |= s->written;
-    s->exists = s->written = false;
+    slot_note_gone(s);
     placement_enqueue(p, s);
 }
 

@@ -2,15 +2,16 @@
  * namespace on the hub. On the loop.
  *
  * One patch carries scores, their validity and why a round failed. Nothing is sent while an object has the
- * state it should have and less than half of validUntil has passed. Each object has at most one write under
- * way, and a newer state is written after it.
+ * state it should have and less than half of validUntil has passed. Each object has at most one write
+ * under way, and a newer state is written after it.
  *
  * Objects made by others are left alone and reported, or adopted if they name no owner and the options say
  * so. This agent's objects without a scorer, as found by the first list, are deleted.
  *
- * When an add-on moves to another namespace, its old agent and its new one may both lead for a while, as each
- * namespace has a Lease of its own. Whoever begins to lead takes over what the first list shows of the other.
- * Whoever later finds the other's name on an object lets go of it, until its scores have expired. */
+ * When an add-on moves to another namespace, its old agent and its new one may both lead for a while, as
+ * each namespace has a Lease of its own. Whoever begins to lead takes over what the first list shows of
+ * the other. Whoever later finds the other's name on an object lets go of it, until its scores have
+ * expired. */
 #pragma once
 
 #include "controller/kube/client.h"
@@ -38,8 +39,8 @@ struct placement *placement_free(struct placement *p);
  * placement_sync(), which says which of them matter. */
 void placement_round_ended(struct placement *p, const char *score_name, const struct round_outcome *o);
 void placement_withdrawn(struct placement *p, const char *score_name);
-/* Sets the scorers, in the order of the configuration; the list must live until the next call. If two lead to
- * one object name, the first gets the object. */
+/* Sets the scorers, in the order of the configuration; the list must live until the next call. If two lead
+ * to one object name, the first gets the object. */
 void placement_sync(struct placement *p, const struct summaries *list, int64_t stale_intervals);
 
 /* There is no configuration, so no scorers. What was taken over from another namespace stays until there is

@@ -1,4 +1,4 @@
-/* Derives an object's wanted state from what was told of its scorer, and compares it with what was
+/* Derives an object's wanted state from what is known of its scorer, and compares it with what was
  * written. Sends nothing. On the loop. */
 #include "controller/placement/slot.h"
 
@@ -7,15 +7,14 @@
 #include "controller/kube/json.h"
 #include "controller/kube/server_clock.h"
 #include "controller/kube/time.h"
+#include "controller/placement/sentences.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/hash.h"
-#include "exporter/base/text.h"
+#include "exporter/base/invariant.h"
 #include "exporter/metric/batch.h"
 #include "exporter/metric/metrics.h"
-#include "exporter/score/format.h"
-#include "exporter/score/round_error.h"
 #include "exporter/score/summary.h"
 
 #include <stdio.h>
@@ -47,6 +46,8 @@ bool object_is_expired(const json_t *object, unix_ms now)
     return kube_time_parse(kube_str(object, "status", "validUntil", NULL)).ms <= now.ms;
 }
 
+enum { SHOWN_FORMAT_BYTES = 250 }; /* a longer one is not shown before its message */
+
 static const char *const condition_words[CONDITIONS] = {"Scored",    "Clamped",     "Rounded",
                                                         "Truncated", "ClockSkewed", "Contested"};
 
@@ -70,7 +71,7 @@ json_t *slot_status_body(const struct slot *s, const struct placement_options *o
     CLEANUP(items_done) struct items items = slot_make_items(s, o->cluster_name);
     bool found = s->items == ITEMS_FOUND; /* on the hub, where they stay */
     char until[KUBE_TIME_BYTES];
-    json_t *scores = NULL, *conditions;
+    json_t *scores = NULL, *conditions, *body, *status;
 
     if (s->valid_until_ms % 1000)
         unix_ms_format((unix_ms){s->valid_until_ms}, until);
@@ -82,11 +83,13 @@ json_t *slot_status_body(const struct slot *s, const struct placement_options *o
     for (enum condition_type i = 0; i < CONDITIONS; i++)
         if (s->conditions[i])
             (void)json_array_append(conditions, s->conditions[i]);
-    return json_pack("{s:{s:o*, s:o*, s:o}}", "status", "scores", scores, "validUntil",
-                     found               ? NULL
-                     : s->valid_until_ms ? json_string(until)
-                                         : json_null(),
-                     "conditions", conditions);
+    body = json_object();
+    status = kube_set_object(body, "status");
+    kube_set(status, "scores", scores);
+    if (!found)
+        kube_set(status, "validUntil", s->valid_until_ms ? json_string(until) : json_null());
+    kube_set(status, "conditions", conditions);
+    return body;
 }
 
 void slot_learn(struct slot *s, const json_t *object)
@@ -181,126 +184,60 @@ static enum slot_items slot_choose_items(const struct slot *s, bool empty, unix_
     return s->scorer->summary->has_fallback ? ITEMS_OF_FALLBACK : ITEMS_NONE;
 }
 
-static PRINTF_LIKE(5, 6) void slot_set(struct slot *s, enum condition_type type, bool on, const char *reason,
-                                       const char *message, ...)
+static void slot_set_message(struct slot *s, enum condition_type type, bool on, const char *reason,
+                             struct buf *message)
 {
-    struct kube_condition c = {
-        .type = condition_words[type], .status = on ? "True" : "False", .reason = reason};
     json_auto_t *before = s->conditions[type];
+    CLEANUP(cleanup_free) char *text = str_dup(buf_str(message));
+    const struct kube_condition c = {
+        .type = condition_words[type], .status = on ? "True" : "False", .reason = reason, .message = text};
     bool same = kube_condition_is(before, c.status);
-    CLEANUP(cleanup_free) char *text = NULL;
-    va_list ap;
 
-    va_start(ap, message);
-    c.message = text = xvasprintf(message, ap);
-    va_end(ap);
+    if (buf_failed(message) < 0)
+        memory_exhausted(message->n);
     s->conditions[type] =
         kube_condition_value(&c, same ? kube_str(before, "lastTransitionTime", NULL) : NULL, s->updated_at);
 }
 
-/* "; skipped 1 not a number, 2 NaN or infinite": results without an item, by reason. */
-static void slot_put_skipped(struct buf *into, size_t invalid, const struct items *made)
+static PRINTF_LIKE(5, 6) void slot_set(struct slot *s, enum condition_type type, bool on, const char *reason,
+                                       const char *message, ...)
 {
-    const struct {
-        size_t n;
-        const char *why;
-    } reasons[] = {{invalid, "not a number"},
-                   {made->left_out, "NaN or infinite"},
-                   {made->unnamed, "with an empty name"}};
+    BUF_AUTO(text, SIZE_MAX / 2);
+    va_list ap;
 
-    for (size_t i = 0; i < ARRAY_SIZE(reasons); i++) {
-        if (reasons[i].n == 0)
-            continue;
-        buf_puts(into, into->n ? ", " : "; skipped ");
-        buf_printf(into, "%zu %s", reasons[i].n, reasons[i].why);
-    }
+    va_start(ap, message);
+    buf_vprintf(&text, message, ap);
+    va_end(ap);
+    slot_set_message(s, type, on, reason, &text);
 }
 
-/* "; "${node}" makes 5 from 12 results; unknown placeholder "${nod}"": what one format makes of them. */
-static void slot_put_format(struct buf *into, const struct summary_item *item,
-                            const struct format_items *made, bool is_only)
+static enum scored_instead slot_shows_instead(const struct slot *s, const struct items *shown)
 {
-    struct str unknown = format_mistake(item->format);
-
-    if (made->results > made->n && item->aggregation == AGGREGATE_LAST) {
-        if (!is_only) {
-            buf_puts(into, "; ");
-            problem_quote(str_of(item->format), into);
-            buf_printf(into, " makes %zu", made->n);
-        }
-        buf_printf(into, " from %zu results", made->results);
-    }
-    if (unknown.n) {
-        buf_puts(into, "; unknown placeholder ");
-        problem_quote(unknown, into);
-    }
-}
-
-/* "; left out 3 results of "${pod}": "${node}" has an item "a" already" */
-static void slot_put_overlap(struct buf *into, const struct summary *sum, const struct item_overlap *o)
-{
-    buf_puts(into, "; left out ");
-    text_count(into, o->results, "result");
-    buf_puts(into, " of ");
-    problem_quote(str_of(sum->items[o->later].format), into);
-    buf_puts(into, ": ");
-    problem_quote(str_of(sum->items[o->earlier].format), into);
-    buf_puts(into, " has an item ");
-    problem_quote(str_of(o->name), into);
-    buf_puts(into, " already");
-}
-
-/* What the formats make of the results. Of what does not fit, nothing is said. */
-static void slot_put_formats(struct buf *into, const struct summary *sum, const struct items *made)
-{
-    for (size_t i = 0; i < sum->n_items; i++) {
-        struct buf_mark mark = buf_mark(into);
-
-        slot_put_format(into, &sum->items[i], &made->formats[i], sum->n_items == 1);
-        if (buf_failed(into) < 0)
-            buf_rollback(into, mark);
-    }
-    if (made->overlap.results > 0) {
-        struct buf_mark mark = buf_mark(into);
-
-        slot_put_overlap(into, sum, &made->overlap);
-        if (buf_failed(into) < 0)
-            buf_rollback(into, mark);
-    }
+    if (s->items != ITEMS_FOUND && shown->n == 0)
+        return INSTEAD_NOTHING;
+    return s->items == ITEMS_OF_FALLBACK ? INSTEAD_FALLBACK : INSTEAD_LAST_SCORES;
 }
 
 /* made: by the last successful round; shown: what the object gets. */
 static void slot_set_scored(struct slot *s, const struct items *made, const struct items *shown)
 {
     const struct placement_scorer *scorer = s->scorer;
-    const char *then = s->items != ITEMS_FOUND && shown->n == 0 ? "there are no scores"
-                       : s->items == ITEMS_OF_FALLBACK          ? "fallbackScore is used"
-                                                                : "the last scores stay until validUntil";
-    bool no_series = scorer->summary->n_sources && scorer->source_series == 0;
-    const char *suspended = s->scorer->summary->suspended_since;
-    BUF_AUTO(formats, 768);
-    BUF_AUTO(skipped, 256);
+    const struct scored_facts facts = {.summary = scorer->summary,
+                                       .error = scorer->error,
+                                       .stage = scorer->stage,
+                                       .reason = cstr(scorer->reason),
+                                       .source_series = scorer->source_series,
+                                       .results = scorer->results,
+                                       .invalid = scorer->invalid,
+                                       .made = made,
+                                       .instead = slot_shows_instead(s, shown)};
+    enum scored_reason reason = scored_reason(&facts);
+    BUF_AUTO(message, SIZE_MAX / 2);
 
-    s->lacks_items = !suspended && scorer->error == ROUND_OK && made->n == 0;
-    slot_put_formats(&formats, s->scorer->summary, made);
-    slot_put_skipped(&skipped, scorer->invalid, made);
-    if (suspended) {
-        slot_set(s, CONDITION_SCORED, false, "Suspended",
-                 "not called since %.64s, as the hub finds the scoring API unhealthy; %s", suspended, then);
-    } else if (scorer->error != ROUND_OK) {
-        slot_set(s, CONDITION_SCORED, false,
-                 scorer->stage == STAGE_SCORING ? "ScoringFailed" : "SourceFailed", "%s; %s", scorer->reason,
-                 then);
-    } else if (made->n) {
-        slot_set(s, CONDITION_SCORED, true, "Scored", "%zu %s%.*s%.*s", made->n,
-                 made->n == 1 ? "item" : "items", STR_ARG(buf_str(&formats)), STR_ARG(buf_str(&skipped)));
-    } else if (scorer->results) {
-        slot_set(s, CONDITION_SCORED, false, "NoItems", "no item from %zu results of the scoring API%.*s; %s",
-                 scorer->results, STR_ARG(buf_str(&skipped)), then);
-    } else {
-        slot_set(s, CONDITION_SCORED, false, no_series ? "SourceEmpty" : "NoResults", "%s; %s",
-                 no_series ? "the source returned no series" : "the scoring API returned no results", then);
-    }
+    sentence_scored(&message, &facts);
+    s->lacks_items =
+        reason == SCORED_NO_ITEMS || reason == SCORED_SOURCE_EMPTY || reason == SCORED_NO_RESULTS;
+    slot_set_message(s, CONDITION_SCORED, reason == SCORED_OK, scored_reason_word(reason), &message);
 }
 
 const char *slot_why_no_items(const struct slot *s)
@@ -323,18 +260,17 @@ static void slot_set_rounded(struct slot *s, const struct items *items)
 {
     const struct summary *sum = s->scorer->summary;
     char text[ROUNDING_BYTES];
-    BUF_AUTO(format, 256);
+    BUF_AUTO(message, SIZE_MAX / 2);
 
     for (size_t i = 0; i < sum->n_items; i++) {
         if (!rounding_loses(&items->formats[i].rounding, sum, text))
             continue;
-        if (sum->n_items > 1) {
-            problem_quote(str_of(sum->items[i].format), &format);
-            buf_puts(&format, ": ");
+        if (sum->n_items > 1 && strlen(sum->items[i].format) < SHOWN_FORMAT_BYTES) {
+            problem_quote(str_of(sum->items[i].format), &message);
+            buf_puts(&message, ": ");
         }
-        if (buf_failed(&format) < 0)
-            buf_clear(&format);
-        slot_set(s, CONDITION_ROUNDED, true, "ValuesBecomeZero", "%.*s%s", STR_ARG(buf_str(&format)), text);
+        buf_puts(&message, text);
+        slot_set_message(s, CONDITION_ROUNDED, true, "ValuesBecomeZero", &message);
         return;
     }
     slot_set(s, CONDITION_ROUNDED, false, "ValuesKept", "few values, if any, become 0");
@@ -342,22 +278,19 @@ static void slot_set_rounded(struct slot *s, const struct items *items)
 
 static void slot_set_truncated(struct slot *s, const struct items *items)
 {
-    size_t merged = items->merged_by_cut + (s->items == ITEMS_OF_ROUND ? s->batch->merged_by_cut : 0);
-    char labels[160] = "";
+    struct truncated_facts facts = {
+        .omitted = items->truncated, .of = items->n + items->truncated, .merged = items->merged_by_cut};
+    const char *reason = "Complete";
+    BUF_AUTO(message, SIZE_MAX / 2);
 
-    if (merged)
-        (void)snprintf(
-            labels, sizeof(labels),
-            "%zu result%s merged with others whose labels differ only beyond limits.labelValueBytes", merged,
-            merged == 1 ? "" : "s");
-    if (items->truncated)
-        slot_set(s, CONDITION_TRUNCATED, true, "TooManyItems",
-                 "%zu of %zu items omitted, the last by name: an object holds at most 1.5 MiB%s%s",
-                 items->truncated, items->n + items->truncated, merged ? "; " : "", labels);
-    else if (merged)
-        slot_set(s, CONDITION_TRUNCATED, true, "LabelsTruncated", "%s", labels);
-    else
-        slot_set(s, CONDITION_TRUNCATED, false, "Complete", "all items are written");
+    if (s->items == ITEMS_OF_ROUND)
+        facts.merged += s->batch->merged_by_cut;
+    if (facts.omitted)
+        reason = "TooManyItems";
+    else if (facts.merged)
+        reason = "LabelsTruncated";
+    sentence_truncated(&message, &facts);
+    slot_set_message(s, CONDITION_TRUNCATED, facts.omitted || facts.merged, reason, &message);
 }
 
 /* An object gets the condition with the first skew, and keeps it. */
@@ -433,16 +366,28 @@ bool validity_is_due(int64_t written_ms, int64_t wanted_ms, int64_t life_ms, int
 }
 
 /* A fallback is valid for as long as the scores of a successful round. */
+static int64_t slot_valid_until(const struct slot *s, unix_ms now, int64_t clock_offset_ms)
+{
+    switch (s->items) {
+    case ITEMS_OF_ROUND:
+        return validity_until(s->scorer->expires_ms + clock_offset_ms, s->life_ms);
+    case ITEMS_OF_LAST:
+        return s->last_until_ms;
+    case ITEMS_FOUND:
+        return s->found_until_ms;
+    case ITEMS_OF_FALLBACK:
+        return validity_until(now.ms + s->life_ms, s->life_ms);
+    case ITEMS_NONE:
+        break;
+    }
+    return 0;
+}
+
 static void slot_set_times(struct slot *s, unix_ms now, int64_t clock_offset_ms)
 {
     s->life_ms = s->scorer->life_ms;
     s->offset_ms = clock_offset_ms;
-    s->valid_until_ms = s->items == ITEMS_OF_ROUND
-                            ? validity_until(s->scorer->expires_ms + clock_offset_ms, s->life_ms)
-                        : s->items == ITEMS_OF_LAST     ? s->last_until_ms
-                        : s->items == ITEMS_FOUND       ? s->found_until_ms
-                        : s->items == ITEMS_OF_FALLBACK ? validity_until(now.ms + s->life_ms, s->life_ms)
-                                                        : 0;
+    s->valid_until_ms = slot_valid_until(s, now, clock_offset_ms);
 }
 
 void slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
@@ -481,6 +426,31 @@ void slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
     s->hash = slot_hash(s, shown);
     s->wanted = true;
     slot_count(s, o, shown, new_batch ? &made : NULL);
+}
+
+void slot_check(const struct slot *s)
+{
+    invariant(!s->written || s->exists);    /* what is written is there */
+    invariant(!s->foreign || !s->exists);   /* another's is not ours to renew or to delete */
+    invariant(!s->scorer || s->score_name); /* the state is of this scorer */
+}
+
+void slot_note_gone(struct slot *s)
+{
+    s->exists = s->written = false;
+}
+
+void slot_note_ours(struct slot *s)
+{
+    s->exists = true;
+    s->foreign = s->takes_over = false;
+}
+
+void slot_note_foreign(struct slot *s)
+{
+    slot_note_gone(s);
+    s->foreign = true;
+    s->takes_over = false;
 }
 
 bool slot_is_due(const struct slot *s, unix_ms now)

@@ -42,7 +42,7 @@ enum slot_claim {
 
 enum { UID_BYTES = 64, SCORE_VERSION_BYTES = 32 };
 
-/* What the agent has told of a scorer. Owned by the placement. */
+/* What is known of a scorer. Owned by the placement. */
 struct placement_scorer {
     char *score_name;
     const struct summary *summary; /* in the last configuration that was applied; NULL: none yet */
@@ -98,6 +98,14 @@ struct slot {
 void slot_assign(struct slot *s, const struct placement_scorer *scorer);
 /* Derives the wanted state from the scorer's last round, and counts it in the metrics. */
 void slot_update(struct slot *s, const struct placement_options *o, unix_ms now);
+/* ---- What is known of the object: it is not there, it is this agent's, it is another's ---- */
+
+void slot_note_gone(struct slot *s);
+void slot_note_ours(struct slot *s);
+void slot_note_foreign(struct slot *s);
+/* The invariants of a slot. Where a turn of the queue begins, and where it ends. */
+void slot_check(const struct slot *s);
+
 /* Whether the object must be written: its state differs, or half of validUntil has passed. */
 bool slot_is_due(const struct slot *s, unix_ms now);
 /* Takes over the conditions' transition times and the items of an existing object. */
@@ -112,8 +120,8 @@ bool object_is_expired(const json_t *object, unix_ms now);
 bool object_is_labelled(const json_t *object);
 /* Whether the object still has the state last written. True while another state waits to be written. */
 bool slot_matches(const struct slot *s, const struct placement_options *o, const json_t *object);
-/* Why the last round led to no item although it succeeded, for people; "" if it led to some, if it failed, or
- * if none has ended. */
+/* Why the last round led to no item although it succeeded, for people; "" if it led to some, if it failed,
+ * or if none has ended. */
 const char *slot_why_no_items(const struct slot *s);
 /* The body of a patch of the status. */
 json_t *slot_status_body(const struct slot *s, const struct placement_options *o);
