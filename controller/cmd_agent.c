@@ -1,7 +1,9 @@
 /* `dynamic-scoring agent`: the exporter. */
 #include "controller/agent_kube.h"
+#include "controller/flags.h"
 #include "controller/kube/guard.h"
 #include "controller/role.h"
+#include "controller/terminal.h"
 #include "exporter/agent/agent.h"
 #include "exporter/agent/status_json.h"
 #include "exporter/agent/status_table.h"

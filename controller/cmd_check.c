@@ -1,14 +1,17 @@
-/* `dynamic-scoring check-config FILE` and `check-scorer URL`: what an agent would say of a configuration, and
- * the hub and an agent of a scoring API. */
+/* `dynamic-scoring check-config FILE` and `check-scorer URL`: what an agent would say of a configuration,
+ * and the hub and an agent of a scoring API. */
 #include "controller/check/check.h"
+#include "controller/flags.h"
 #include "controller/placement/items.h"
 #include "controller/role.h"
+#include "controller/terminal.h"
 #include "exporter/agent/config.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/file.h"
 #include "exporter/base/map.h"
 #include "exporter/base/secret.h"
+#include "exporter/base/text.h"
 #include "exporter/http/tls.h"
 #include "exporter/score/summary.h"
 #include "exporter/web/web_file.h"
@@ -65,7 +68,7 @@ static void check_object_names(const struct config *c, struct problems *p)
 }
 
 /* Prints the problems, and the line that ends a check: `valid` if there are no errors. */
-static int check_report(const char *path, struct problems *p, int r, const char *valid)
+static int check_report(const char *path, struct problems *p, int r, struct str valid)
 {
     BUF_AUTO(text, 64u << 20);
 
@@ -74,9 +77,9 @@ static int check_report(const char *path, struct problems *p, int r, const char 
     if (buf_failed(&text) == 0 && text.n)
         (void)terminal_print_lines(r == 0 ? stdout : stderr, buf_str(&text));
     if (r < 0)
-        terminal_say(stderr, "%s: %zu error%s\n", path, p->errors, p->errors == 1 ? "" : "s");
+        terminal_printf(stderr, "%s: %zu error%s\n", path, p->errors, p->errors == 1 ? "" : "s");
     else
-        terminal_say(stdout, "%s: valid, %s\n", path, valid);
+        terminal_printf(stdout, "%s: valid, %.*s\n", path, STR_ARG(valid));
     return r < 0;
 }
 
@@ -85,7 +88,7 @@ static int check_file(const char *path)
     CLEANUP(cleanup_config_free) struct config *c = NULL;
     CLEANUP(problems_done) struct problems p = {0};
     BUF_AUTO(text, CONFIG_MAX_BYTES);
-    char valid[64] = "";
+    BUF_AUTO(valid, 64);
     bool is_pipe;
     int r;
 
@@ -95,9 +98,15 @@ static int check_file(const char *path)
         check_cluster_name(c, &p);
         check_object_names(c, &p);
         r = p.errors ? -EINVAL : 0;
-        (void)snprintf(valid, sizeof(valid), "%zu scorer%s", c->summaries.n, c->summaries.n == 1 ? "" : "s");
+        text_count(&valid, c->summaries.n, "scorer");
     }
-    return check_report(path, &p, r, valid);
+    return check_report(path, &p, r, buf_str(&valid));
+}
+
+static void web_file_describe(struct buf *into, const struct web_file *f)
+{
+    buf_puts(into, f->has_tls ? "TLS, " : "no TLS, ");
+    text_count(into, f->n_users, "user");
 }
 
 static int check_web_file(const char *path)
@@ -105,15 +114,14 @@ static int check_web_file(const char *path)
     CLEANUP(cleanup_web_file_free) struct web_file *f = NULL;
     CLEANUP(problems_done) struct problems p = {0};
     CLEANUP(cleanup_httpd_tls_unref) struct httpd_tls *tls = NULL;
-    char valid[64] = "";
+    BUF_AUTO(valid, 64);
     int r;
 
     problems_init(&p, path);
     r = web_file_read(&f, path, &p) ?: web_file_tls(f, &tls, &p);
     if (r == 0)
-        (void)snprintf(valid, sizeof(valid), "%s, %zu user%s", f->has_tls ? "TLS" : "no TLS", f->n_users,
-                       f->n_users == 1 ? "" : "s");
-    return check_report(path, &p, r, valid);
+        web_file_describe(&valid, f);
+    return check_report(path, &p, r, buf_str(&valid));
 }
 
 static int check_main(char **argv)
@@ -180,7 +188,7 @@ static int checker_read_token(const char *path, struct buf *file, struct str *re
 
     why = r < 0 ? strerror(-r) : secret_token(buf_str(file), ret);
     if (why)
-        terminal_say(stderr, "%s: %s\n", path, why);
+        terminal_printf(stderr, "%s: %s\n", path, why);
     return why ? -EINVAL : 0;
 }
 
@@ -217,7 +225,7 @@ static int checker_main(char **argv)
         return flags_error(&command_check_scorer, "expected an http or https URL without a user, got ",
                            o.check.url);
     if (*findings.unreachable) {
-        terminal_say(stderr, "%s: %s\n", findings.url, findings.unreachable);
+        terminal_printf(stderr, "%s: %s\n", findings.url, findings.unreachable);
         return EXIT_USAGE;
     }
     if (!checker_print(&findings, o.output == 1))

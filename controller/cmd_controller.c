@@ -1,4 +1,5 @@
 /* `dynamic-scoring controller`: the hub's part. */
+#include "controller/flags.h"
 #include "controller/hub/hub.h"
 #include "controller/hub/pages/web.h"
 #include "controller/kube/lease.h"

@@ -1,5 +1,6 @@
 /* `dynamic-scoring optimizer`: chooses clusters for workloads. */
 #include "controller/assist/assist.h"
+#include "controller/flags.h"
 #include "controller/role.h"
 #include "exporter/base/log.h"
 #include "exporter/ui/site.h"

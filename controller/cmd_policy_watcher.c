@@ -1,4 +1,5 @@
 /* `dynamic-scoring policy-watcher`: says in a ClusterClaim whether a cluster complies with its Policies. */
+#include "controller/flags.h"
 #include "controller/policy/watcher.h"
 #include "controller/role.h"
 #include "exporter/base/log.h"

@@ -1,7 +1,10 @@
 /* `dynamic-scoring scorer MODEL`: a scoring API of our own. */
+#include "controller/flags.h"
 #include "controller/role.h"
+#include "controller/terminal.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/arena.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/log.h"
 #include "exporter/models/instance.h"
@@ -11,8 +14,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-
-enum { HELP_BYTES = 1024 };
 
 struct scorer_flags {
     struct instance *instance;
@@ -47,6 +48,24 @@ static bool scorer_parse_setting(void *field, const char *v, const struct flag *
     return false;
 }
 
+/* "What it is. Default x. Also $A or $B.", in the instance's arena. */
+static const char *scorer_help(struct instance *i, const struct instance_setting *s)
+{
+    const char *more = s->setting->variable, *otherwise = s->setting->otherwise;
+    BUF_AUTO(help, SIZE_MAX / 2);
+
+    buf_printf(&help, "%s.", s->setting->help);
+    if (otherwise)
+        buf_printf(&help, " Default %s.", otherwise);
+    buf_printf(&help, " Also $%s", s->variable);
+    if (more)
+        buf_printf(&help, " or $%s", more);
+    buf_puts(&help, ".");
+    if (buf_failed(&help) < 0)
+        memory_exhausted(help.n);
+    return arena_text(&i->arena, buf_str(&help));
+}
+
 /* The flags of the role and the model, ended by one without a name, in the instance's arena. */
 static const struct flag *scorer_make_flags(struct instance *i)
 {
@@ -56,16 +75,11 @@ static const struct flag *scorer_make_flags(struct instance *i)
     memcpy(flags, scorer_flags, n * sizeof(*flags));
     for (size_t k = 0; k < i->n_settings; k++) {
         const struct instance_setting *s = &i->settings[k];
-        const char *more = s->setting->variable, *otherwise = s->setting->otherwise;
-        char *help = arena_alloc(&i->arena, HELP_BYTES);
 
-        (void)snprintf(help, HELP_BYTES, "%s.%s%s%s Also $%s%s%s.", s->setting->help,
-                       otherwise ? " Default " : "", cstr(otherwise), otherwise ? "." : "", s->variable,
-                       more ? " or $" : "", cstr(more));
         flags[n + k] = (struct flag){.name = s->name,
                                      .type = FLAG_OTHER,
                                      FIELD(instance),
-                                     .help = help,
+                                     .help = scorer_help(i, s),
                                      .value = s->setting->value,
                                      .expected = s->expected,
                                      .parse = scorer_parse_setting};
@@ -171,9 +185,9 @@ static int scorer_main(char **argv)
         return status;
     }
     if (argv[1] && *argv[1] != '-')
-        terminal_say(stderr, "dynamic-scoring scorer: unknown model '%s'\n", argv[1]);
+        terminal_printf(stderr, "dynamic-scoring scorer: unknown model '%s'\n", argv[1]);
     else
-        terminal_say(stderr, "dynamic-scoring scorer: missing argument: MODEL\n");
+        terminal_printf(stderr, "dynamic-scoring scorer: missing argument: MODEL\n");
     scorer_print_models(stderr);
     return EXIT_USAGE;
 }

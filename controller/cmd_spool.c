@@ -1,6 +1,8 @@
 /* `dynamic-scoring spool ls|verify|export PATH`: reads what waits for remote-write endpoints, and changes
  * nothing. */
+#include "controller/flags.h"
 #include "controller/role.h"
+#include "controller/terminal.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/file.h"
@@ -62,7 +64,7 @@ static void spool_print(struct spool_scan *l, const struct segment_item *item)
 
 static void spool_complain(struct spool_scan *l, const char *path, const char *why)
 {
-    terminal_say(stderr, "%s: %s\n", path, why);
+    terminal_printf(stderr, "%s: %s\n", path, why);
     l->failed = true;
 }
 
@@ -79,8 +81,8 @@ static void spool_scan_bytes(struct spool_scan *l, const char *path, struct str 
         }
         l->damaged_places++;
         l->damaged_bytes += item.n;
-        terminal_say(stderr, "%s: %s at byte %zu, %zu bytes\n", path,
-                     what == SEGMENT_TORN ? "truncated" : "damaged", item.at, item.n);
+        terminal_printf(stderr, "%s: %s at byte %zu, %zu bytes\n", path,
+                        what == SEGMENT_TORN ? "truncated" : "damaged", item.at, item.n);
         if (what == SEGMENT_TORN)
             break;
     }
@@ -105,7 +107,7 @@ static void spool_scan_file(struct spool_scan *l, const char *path)
         return;
     }
     if (bytes.n && !str_starts(buf_str(&bytes), str_of(segment_magic)))
-        terminal_say(stderr, "%s: does not begin as a segment\n", path);
+        terminal_printf(stderr, "%s: does not begin as a segment\n", path);
     spool_scan_bytes(l, path, buf_str(&bytes));
     if (!l->list)
         return;
@@ -113,8 +115,8 @@ static void spool_scan_file(struct spool_scan *l, const char *path)
         unix_ms_format((unix_ms){l->first_ms}, first);
         unix_ms_format((unix_ms){l->last_ms}, last);
     }
-    terminal_say(stdout, "%s  %zu bytes  %" PRIu64 " records  %" PRIu64 " samples  %s to %s\n", path, bytes.n,
-                 l->records - records, l->samples - samples, first, last);
+    terminal_printf(stdout, "%s  %zu bytes  %" PRIu64 " records  %" PRIu64 " samples  %s to %s\n", path,
+                    bytes.n, l->records - records, l->samples - samples, first, last);
 }
 
 static bool spool_is_segment(const FTSENT *e)
@@ -134,8 +136,8 @@ static void spool_scan_entry(struct spool_scan *l, const FTSENT *e)
     } else if (glob_match("?*.seg.damaged", e->fts_name) || glob_match("?*.seg.unknown", e->fts_name)) {
         l->aside++;
         if (l->list)
-            terminal_say(stdout, "%s  %lld bytes  set aside, not sent\n", e->fts_path,
-                         (long long)e->fts_statp->st_size);
+            terminal_printf(stdout, "%s  %lld bytes  set aside, not sent\n", e->fts_path,
+                            (long long)e->fts_statp->st_size);
     }
 }
 
@@ -164,7 +166,7 @@ static void spool_scan(struct spool_scan *l, char *path)
     if (tree)
         (void)fts_close(tree);
     if (l->files + l->aside == before && !l->failed)
-        terminal_say(stderr, "%s: no segments\n", path);
+        terminal_printf(stderr, "%s: no segments\n", path);
 }
 
 static int spool_main(char **argv)
@@ -186,13 +188,13 @@ static int spool_main(char **argv)
     for (char **path = argv + 2; *path; path++)
         spool_scan(&l, *path);
     if (l.on_record != spool_print && l.files + l.aside > 0) {
-        terminal_say(stdout,
-                     "%" PRIu64 " records, %" PRIu64 " samples, %" PRIu64 " damaged places, %" PRIu64
-                     " bytes lost",
-                     l.records, l.samples, l.damaged_places, l.damaged_bytes);
+        terminal_printf(stdout,
+                        "%" PRIu64 " records, %" PRIu64 " samples, %" PRIu64 " damaged places, %" PRIu64
+                        " bytes lost",
+                        l.records, l.samples, l.damaged_places, l.damaged_bytes);
         if (l.aside)
-            terminal_say(stdout, ", %" PRIu64 " files set aside", l.aside);
-        terminal_say(stdout, "\n");
+            terminal_printf(stdout, ", %" PRIu64 " files set aside", l.aside);
+        terminal_printf(stdout, "\n");
     }
     return l.failed || l.damaged_places || fflush(stdout) != 0;
 }

@@ -1,6 +1,8 @@
 /* Reads command lines by tables of flags, and prints help from the same tables. Owns nothing: values point
  * into argv. Before any thread starts. */
-#include "controller/role.h"
+#include "controller/flags.h"
+
+#include "controller/terminal.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/utf8.h"
 
@@ -164,9 +166,12 @@ static void flag_print_expected(const struct flag *f, struct buf *into)
 
 static void flags_print_table(const struct flag *table)
 {
-    for (const struct flag *f = table; f && f->name; f++)
-        (void)printf("  --%s%s%s\n        %s\n", f->name, flag_value_name(f) ? "=" : "",
-                     cstr(flag_value_name(f)), f->help);
+    for (const struct flag *f = table; f && f->name; f++) {
+        (void)printf("  --%s", f->name);
+        if (flag_value_name(f))
+            (void)printf("=%s", flag_value_name(f));
+        (void)printf("\n        %s\n", f->help);
+    }
 }
 
 static void flags_print_help(const struct command *c)
@@ -188,8 +193,8 @@ static const struct flag *flags_find(const struct flag *table, struct str name)
 
 int flags_error(const struct command *c, const char *error, const char *detail)
 {
-    terminal_say(stderr, "dynamic-scoring %s: %s%s\nTry 'dynamic-scoring %s --help'.\n", c->name, error,
-                 detail, c->name);
+    terminal_printf(stderr, "dynamic-scoring %s: %s%s\nTry 'dynamic-scoring %s --help'.\n", c->name, error,
+                    detail, c->name);
     return EXIT_USAGE;
 }
 

@@ -1,5 +1,7 @@
 /* One program, one subcommand per role. */
+#include "controller/flags.h"
 #include "controller/role.h"
+#include "controller/terminal.h"
 #include "exporter/base/alloc.h"
 #include "exporter/metric/metrics.h"
 
@@ -39,8 +41,8 @@ static void main_print_usage(FILE *to)
                       "Use 'dynamic-scoring COMMAND --help' for the flags of a command.\n");
 }
 
-/* The libraries at hand, which may be newer than those of the build. Three do not tell: of these, what it was
- * built with. */
+/* The libraries at hand, which may be newer than those of the build. Three do not tell: of these, what it
+ * was built with. */
 static void main_print_version(void)
 {
     char pcre2[64] = "";
@@ -63,14 +65,14 @@ static int main_run(char **argv)
     if (strcmp(basename(argv[0]), "manager") == 0)
         return command_controller.run(argv);
     if (strcmp(basename(argv[0]), "dynamic-scoring-addon") == 0 && strcmp(argv[1], "controller") == 0) {
-        terminal_say(stderr, "dynamic-scoring-addon controller: nothing to run, since an AddOnTemplate "
-                             "installs the agents: delete this Deployment\n");
+        terminal_printf(stderr, "dynamic-scoring-addon controller: nothing to run, since an AddOnTemplate "
+                                "installs the agents: delete this Deployment\n");
         return EXIT_USAGE;
     }
     for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
         if (strcmp(argv[1], commands[i]->name) == 0)
             return commands[i]->run(argv + 1);
-    terminal_say(stderr, "dynamic-scoring: unknown command '%s'\n", argv[1]);
+    terminal_printf(stderr, "dynamic-scoring: unknown command '%s'\n", argv[1]);
     main_print_usage(stderr);
     return EXIT_USAGE;
 }
@@ -127,7 +129,7 @@ int main(int argc, char **argv)
     (void)signal(SIGXFSZ, SIG_IGN); /* over RLIMIT_FSIZE, write() fails with EFBIG */
     json_set_alloc_funcs(xmalloc, free);
     if (curl_global_init_mem(CURL_GLOBAL_DEFAULT, xmalloc, free, xrealloc, xstrdup, xcalloc) != CURLE_OK) {
-        terminal_say(stderr, "dynamic-scoring: cannot initialize libcurl\n");
+        terminal_printf(stderr, "dynamic-scoring: cannot initialize libcurl\n");
         return 1;
     }
     status = main_run(argv);

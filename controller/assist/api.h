@@ -48,8 +48,8 @@ struct api {
     struct api_options o;
     struct worker *worker;
     json_t *schemas;
-    json_t *instructions;     /* a string: what assistants read first */
-    atomic_size_t held_bytes; /* of memory for the arguments of requests under way; loop and worker */
+    json_t *instructions;         /* a string: what assistants read first */
+    atomic_size_t argument_bytes; /* of memory for the arguments of requests under way; loop and worker */
     bool is_ending;
     struct buf openapi; /* the document */
     json_t *tools;      /* the array that tools/list answers */

@@ -63,7 +63,7 @@ static void request_release(struct api_request *r)
 
     c->hub = snapshot_free(c->hub);
     json_decref(TAKE_PTR(c->input));
-    (void)atomic_fetch_sub(&r->api->held_bytes, c->input_bytes);
+    (void)atomic_fetch_sub(&r->api->argument_bytes, c->input_bytes);
     c->input_bytes = 0;
     json_decref(TAKE_PTR(c->answer));
     buf_done(&c->items);
@@ -135,14 +135,14 @@ static void request_read(struct job *j)
 {
     struct api_request *r = CONTAINER_OF(j, struct api_request, reading);
     const json_t *schema = r->by->schema(r->op);
-    size_t held = atomic_load(&r->api->held_bytes), all = REQUESTS_MAX_BYTES;
-    size_t room = held < all ? all - held : 0, max = size_min(room, REQUEST_MAX_BYTES), bytes = 0;
+    size_t taken = atomic_load(&r->api->argument_bytes), all = REQUESTS_MAX_BYTES;
+    size_t room = taken < all ? all - taken : 0, max = size_min(room, REQUEST_MAX_BYTES), bytes = 0;
     int e = schema_read(&r->call.input, schema, r->text, r->by->arguments, max, &bytes, &r->api_error);
 
     r->has_read = true;
     if (e == 0) {
         r->call.input_bytes = bytes;
-        (void)atomic_fetch_add(&r->api->held_bytes, bytes);
+        (void)atomic_fetch_add(&r->api->argument_bytes, bytes);
     } else if (e == -EFBIG && max < REQUEST_MAX_BYTES) {
         (void)api_error_set(&r->api_error, 503,
                             "the requests under way leave no memory for this one; try again");

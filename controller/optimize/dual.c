@@ -407,7 +407,7 @@ static void evaluate_site(struct dual *x, uint32_t site)
         if (value > most) {
             most = value;
             best = i;
-            knapsack_hold(k);
+            knapsack_put_aside(k);
         }
     }
     if (best == NO_SETTING)
@@ -415,9 +415,9 @@ static void evaluate_site(struct dual *x, uint32_t site)
     x->value += most;
     for (size_t r = 0; r < p->n_resources; r++)
         x->slope[p->n_workloads + best * p->n_resources + r] = r != l->main;
-    dual_reserve(x, k->n_held);
-    for (size_t i = 0; i < k->n_held; i++)
-        add_pick(x, k->held[i].what, best);
+    dual_reserve(x, k->n_aside);
+    for (size_t i = 0; i < k->n_aside; i++)
+        add_pick(x, k->aside[i].what, best);
 }
 
 /* What is not in the copied rows is worth less than the present prices of grains allow, or will be copied. */

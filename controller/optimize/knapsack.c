@@ -28,7 +28,7 @@ void knapsack_init(struct knapsack *k, struct arena *a, size_t max_items)
 
     *k = (struct knapsack){
         .items = arena_alloc(a, (max_items + 1) * sizeof(*k->items)),
-        .held = arena_alloc(a, (max_items + 1) * sizeof(*k->held)),
+        .aside = arena_alloc(a, (max_items + 1) * sizeof(*k->aside)),
         .core = arena_alloc(a, (max_items + 1) * sizeof(*k->core)),
         .best = arena_alloc(a, (KNAPSACK_CELLS + 1) * sizeof(*k->best)),
         .taken = arena_alloc(a, rows * (KNAPSACK_CELLS + 1) + 1),
@@ -43,12 +43,12 @@ void knapsack_clear(struct knapsack *k)
     k->outside = KNAPSACK_ALL;
 }
 
-void knapsack_hold(struct knapsack *k)
+void knapsack_put_aside(struct knapsack *k)
 {
-    struct knapsack_item *was = k->held;
+    struct knapsack_item *was = k->aside;
 
-    k->held = k->items;
-    k->n_held = k->n;
+    k->aside = k->items;
+    k->n_aside = k->n;
     k->items = was;
     k->n = 0;
 }

@@ -17,11 +17,11 @@ struct knapsack {
     /* What is known about items that are not given: value <= outside_price * amount - outside.
      * KNAPSACK_ALL: all are given. */
     int64_t outside_price, outside;
-    int64_t price;              /* a guess of what a cell is worth, to save time; then that */
-    int64_t most;               /* set by knapsack_solve(): price * cells + what items are worth above it */
-    bool is_cut;                /* by knapsack_solve(): items that were not given may be worth taking */
-    struct knapsack_item *held; /* by knapsack_hold() */
-    size_t n_held;
+    int64_t price;               /* a guess of what a cell is worth, to save time; then that */
+    int64_t most;                /* set by knapsack_solve(): price * cells + what items are worth above it */
+    bool is_cut;                 /* by knapsack_solve(): items that were not given may be worth taking */
+    struct knapsack_item *aside; /* by knapsack_put_aside() */
+    size_t n_aside;
     /* Rest: internal. */
     struct knapsack_item *core;
     int64_t tolerance;
@@ -42,4 +42,4 @@ void knapsack_clear(struct knapsack *k);
 int64_t knapsack_solve(struct knapsack *k, uint32_t cells);
 
 /* Puts the items aside, in place of those that were. */
-void knapsack_hold(struct knapsack *k);
+void knapsack_put_aside(struct knapsack *k);

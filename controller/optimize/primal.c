@@ -406,9 +406,9 @@ static void fill_site(struct primal *x, uint32_t site, uint32_t setting)
     struct knapsack *k = x->knapsack;
 
     placing_set(&x->now, site, setting);
-    qsort(k->held, k->n_held, sizeof(*k->held), compare_items);
-    for (size_t i = 0; i < k->n_held; i++) {
-        uint32_t workload = k->held[i].what, least = placing_least(&x->now, workload);
+    qsort(k->aside, k->n_aside, sizeof(*k->aside), compare_items);
+    for (size_t i = 0; i < k->n_aside; i++) {
+        uint32_t workload = k->aside[i].what, least = placing_least(&x->now, workload);
         uint32_t from = least == NO_SLOT ? NO_SITE : x->now.site[least];
 
         if (least != NO_SLOT)
@@ -465,7 +465,7 @@ static bool improve_site(struct primal *x, const struct rows *rows, uint32_t sit
         if (value > most || (value == most && i == before && value > 0)) {
             most = value;
             best = i;
-            knapsack_hold(x->knapsack);
+            knapsack_put_aside(x->knapsack);
         }
     }
     prices_at_site(&x->prices, site, false);

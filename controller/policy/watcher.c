@@ -1,5 +1,6 @@
-/* Owns the two watches and what they told. An event only leads to a new decision, which is made from all
- * that is known. */
+/* Owns the two watches, what they have shown, and the claim's state of writing. On the loop, called by the
+ * watches, the queue and a timer. An event only leads to a new decision, which is made from all that is
+ * known; without news of the Policies for long, nothing stays compliant. */
 #include "controller/policy/watcher.h"
 
 #include "controller/kube/answer.h"
@@ -322,17 +323,22 @@ static void claim_on_written(struct kube_object *o, struct kube_answer *a)
     watcher_decide(w);
 }
 
+/* A patch, or the whole object if there is none. */
+static json_t *claim_body(const struct policy_watcher *w, const char *value)
+{
+    json_t *body = w->claim ? json_object() : kube_resource_object(&kube_clusterclaims, NULL, w->o.claim);
+
+    kube_set_str(kube_set_object(body, "spec"), "value", value);
+    return body;
+}
+
 /* The queue's work. */
 static void claim_work(void *arg, const char *key)
 {
     struct policy_watcher *w = arg;
     const char *value = claim_value_word(w->wanted);
     bool exists = w->claim;
-    json_auto_t *body = exists
-                            ? json_pack("{s:{s:s}}", "spec", "value", value)
-                            : json_pack("{s:s, s:s, s:{s:s}, s:{s:s}}", "apiVersion",
-                                        "cluster.open-cluster-management.io/v1alpha1", "kind", "ClusterClaim",
-                                        "metadata", "name", w->o.claim, "spec", "value", value);
+    json_auto_t *body = claim_body(w, value);
     const struct kube_request rq = {.method = exists ? KUBE_MERGE_PATCH : KUBE_CREATE,
                                     .resource = &kube_clusterclaims,
                                     .name = exists ? w->o.claim : NULL,
@@ -346,7 +352,7 @@ static void claim_work(void *arg, const char *key)
                      (struct kube_goal){KUBE_GOAL_STATE, (uint64_t)w->wanted}, claim_on_written);
 }
 
-/* ---- What the watch of the Policies tells ---- */
+/* ---- What the watch of the Policies shows ---- */
 
 static void policies_on_set(void *arg, json_t *object)
 {
@@ -407,8 +413,8 @@ static void watcher_want(struct policy_watcher *w, enum claim_value v)
         kube_queue_add(w->writer.queue, w->o.claim);
 }
 
-/* For how long the policies were compliant before the start: by the objects' own times; or long enough if the
- * claim says so and no policy has broken it since. */
+/* For how long the policies were compliant before the start: by the objects' own times; or long enough if
+ * the claim says so and no policy has broken it since. */
 static int64_t watcher_stable_at_start(const struct policy_watcher *w, const struct policy_tally *t)
 {
     int64_t stable = loop_wall(kube_loop(w->o.kube)).ms - t->since.ms;

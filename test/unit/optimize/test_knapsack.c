@@ -131,10 +131,10 @@ static void puts_items_aside(void **state)
     k.items[k.n++] = (struct knapsack_item){7, 3, 0};
     k.items[k.n++] = (struct knapsack_item){5, 3, 1};
     assert_int_equal(knapsack_solve(&k, 5), 7);
-    knapsack_hold(&k);
+    knapsack_put_aside(&k);
     assert_int_equal(k.n, 0);
-    assert_int_equal(k.n_held, 1);
-    assert_int_equal(k.held[0].what, 0);
+    assert_int_equal(k.n_aside, 1);
+    assert_int_equal(k.aside[0].what, 0);
     arena_done(&arena);
 }
 

@@ -1,4 +1,5 @@
 /* The words of an AddOnPlacementScore's conditions: each part, there and absent. */
+#include "controller/placement/items.h"
 #include "controller/placement/sentences.h"
 #include "exporter/base/buf.h"
 #include "exporter/score/round_error.h"
