@@ -152,9 +152,12 @@ static void call_check_type(struct check *c, const struct http_response *a)
     bool is_json = str_eq_nocase(type, STR("application/json")) ||
                    (type.n > 5 && str_eq_nocase((struct str){type.p + type.n - 5, 5}, STR("+json")));
 
-    if (call_succeeded(a) && a->body.n && !is_json)
-        findings_add(c->findings, RULE_CONTENT_TYPE, "%s%s", *a->content_type ? "it is " : "there is none",
-                     a->content_type);
+    if (!call_succeeded(a) || a->body.n == 0 || is_json)
+        return;
+    if (*a->content_type)
+        findings_add(c->findings, RULE_CONTENT_TYPE, "it is %s", a->content_type);
+    else
+        findings_add(c->findings, RULE_CONTENT_TYPE, "there is none");
 }
 
 /* ---- /healthz and /config, as the hub reads them ---- */
@@ -193,34 +196,54 @@ static bool config_is_one(struct str body)
     return kube_get(o, "source", NULL) || kube_get(o, "sources", NULL) || kube_get(o, "scoring", NULL);
 }
 
-static void config_check_members(struct check *c, const struct api_config *api)
+static void config_check_source(struct check *c, const struct source_spec *s)
 {
-    if (!api->scoring.score_name)
-        findings_add(c->findings, RULE_CONFIG_NAME, "scoring.params.name: missing%s%s",
-                     api->name ? "; the hub uses name instead: " : "", cstr(api->name));
-    if (api->n_sources == 0)
-        findings_add(c->findings, RULE_CONFIG_SOURCE, "source: missing");
-    for (size_t i = 0; i < api->n_sources; i++) {
-        const struct source_spec *s = &api->sources[i];
-        const struct source_kind *kind = source_kind(s->type ?: SOURCE_PROMETHEUS);
-        bool no_host = kind->path && !kind->endpoint_is_optional && !s->host;
-        bool no_query = kind->query && !s->query;
+    const struct source_kind *kind = source_kind(s->type ?: SOURCE_PROMETHEUS);
+    bool no_host = kind->path && !kind->endpoint_is_optional && !s->host;
+    bool no_query = kind->query && !s->query;
 
-        if (no_host || no_query)
-            findings_add(c->findings, RULE_CONFIG_SOURCE, "%s%s%s: missing", no_host ? "source.host" : "",
-                         no_host && no_query ? " and " : "", no_query ? "source.params.query" : "");
-    }
+    if (no_host && no_query)
+        findings_add(c->findings, RULE_CONFIG_SOURCE, "source.host and source.params.query: missing");
+    else if (no_host)
+        findings_add(c->findings, RULE_CONFIG_SOURCE, "source.host: missing");
+    else if (no_query)
+        findings_add(c->findings, RULE_CONFIG_SOURCE, "source.params.query: missing");
 }
 
-/* Sets the summary that agents get with this /config (NULL: without one), of a DynamicScorer that adds what
- * /config may leave out. */
+static void config_check_members(struct check *c, const struct api_config *api)
+{
+    if (!api->scoring.score_name && api->name)
+        findings_add(c->findings, RULE_CONFIG_NAME,
+                     "scoring.params.name: missing; the hub uses name instead: %s", api->name);
+    else if (!api->scoring.score_name)
+        findings_add(c->findings, RULE_CONFIG_NAME, "scoring.params.name: missing");
+    if (api->n_sources == 0)
+        findings_add(c->findings, RULE_CONFIG_SOURCE, "source: missing");
+    for (size_t i = 0; i < api->n_sources; i++)
+        config_check_source(c, &api->sources[i]);
+}
+
+/* A DynamicScorer that adds what /config may leave out. */
+static json_t *config_make_scorer(const struct check *c, const char *name)
+{
+    json_t *scorer = json_object(), *spec = kube_set_object(scorer, "spec"), *source, *scoring;
+
+    kube_set_str(spec, "configSyncMode", "Full");
+    kube_set_str(spec, "configURL", c->findings->url);
+    kube_set_str(spec, "scoreDimensionFormat", c->options->dimension_format);
+    source = kube_set_object(spec, "source");
+    kube_set_str(source, "host", "http://prometheus:9090");
+    kube_set_str(kube_set_object(source, "params"), "query", "up");
+    scoring = kube_set_object(spec, "scoring");
+    kube_set_str(kube_set_object(scoring, "params"), "name", name);
+    return scorer;
+}
+
+/* Sets the summary that agents get with this /config (NULL: without one). */
 static void config_make_summary(struct check *c, const struct api_config *api, struct effective *e)
 {
     const char *name = api && api->name ? api->name : "score";
-    json_auto_t *o = json_pack("{s:{s:s, s:s, s:s, s:{s:s, s:{s:s}}, s:{s:{s:s}}}}", "spec", "configSyncMode",
-                               "Full", "configURL", c->findings->url, "scoreDimensionFormat",
-                               c->options->dimension_format, "source", "host", "http://prometheus:9090",
-                               "params", "query", "up", "scoring", "params", "name", name);
+    json_auto_t *o = config_make_scorer(c, name);
     CLEANUP(scorer_spec_done) struct scorer_spec spec = {0};
     CLEANUP(problems_done) struct problems p = {0};
     char why[SPEC_WHY_BYTES];
@@ -234,18 +257,23 @@ static void config_make_summary(struct check *c, const struct api_config *api, s
     summary_parse(&c->summary, buf_str(&c->findings->summary), &p);
 }
 
+/* "cpu, every 60s, from Prometheus: range 3600s, step 60s; <warning>" */
 static void config_describe(struct check *c, struct call_row *row, const struct effective *e)
 {
     const struct summary *s = &c->summary;
     const struct summary_source *from = s->sources;
-    char source[128] = "without a source", text[4096];
+    BUF_AUTO(text, 1 << 20);
 
-    if (s->n_sources)
-        (void)snprintf(source, sizeof(source), "from %s: range %llds, step %llds",
-                       source_type_word(from->type), (long long)from->range_s, (long long)from->step_s);
-    (void)snprintf(text, sizeof(text), "%s, every %llds, %s%s%s", s->score_name,
-                   (long long)s->interval_ms / 1000, source, *e->warning ? "; " : "", e->warning);
-    text_line(row->text, sizeof(row->text), str_of(text));
+    buf_printf(&text, "%s, every %llds, ", s->score_name, (long long)s->interval_ms / 1000);
+    if (s->n_sources) {
+        buf_printf(&text, "from %s: ", source_type_word(from->type));
+        buf_printf(&text, "range %llds, step %llds", (long long)from->range_s, (long long)from->step_s);
+    } else {
+        buf_puts(&text, "without a source");
+    }
+    if (*e->warning)
+        buf_printf(&text, "; %s", e->warning);
+    text_line(row->text, sizeof(row->text), buf_failed(&text) < 0 ? STR("") : buf_str(&text));
 }
 
 /* Reads the answer, a 2xx; adds the finding if the hub would not take it, and returns false. */
@@ -407,11 +435,12 @@ static void series_put_point(struct buf *o, const struct series_plan *p, enum se
 
 static void series_put(struct buf *o, const struct series_plan *p, enum series_kind kind, size_t i)
 {
-    size_t n = i > 0                           ? p->points
-               : kind == SERIES_OF_ONE_POINT   ? 1
-               : kind == SERIES_WITHOUT_POINTS ? 0
-                                               : p->points;
+    size_t n = p->points;
 
+    if (i == 0 && kind == SERIES_OF_ONE_POINT)
+        n = 1;
+    else if (i == 0 && kind == SERIES_WITHOUT_POINTS)
+        n = 0;
     buf_puts(o, "{\"metric\":");
     series_put_metric(o, p, kind, i);
     member_list(o, "values");
@@ -545,18 +574,24 @@ static struct call_row *scoring_call(struct check *c, const char *what, struct s
 }
 
 /* The rule that a failure of the call breaks, or what it tells itself. */
-static enum check_rule scoring_rule(const struct scoring_probe *p, enum check_rule told)
+static enum check_rule scoring_rule(const struct scoring_probe *p, enum check_rule of_answer)
 {
-    return p->rule == RULE_SCORING || p->rule == RULE_LABELS_STABLE ? told : p->rule;
+    return p->rule == RULE_SCORING || p->rule == RULE_LABELS_STABLE ? of_answer : p->rule;
+}
+
+static enum check_rule failure_rule(const struct http_response *a)
+{
+    if (a->error == HTTP_TIMEOUT)
+        return RULE_SCORING_TIME;
+    if (a->error == HTTP_TOO_LARGE)
+        return RULE_RESPONSE_SIZE;
+    return a->status == 401 || a->status == 403 ? RULE_TOKEN_ACCEPTED : RULE_SCORING;
 }
 
 static void scoring_add_failure(struct check *c, const struct scoring_probe *p, const struct http_response *a,
                                 const char *text)
 {
-    enum check_rule rule = scoring_rule(p, a->error == HTTP_TIMEOUT               ? RULE_SCORING_TIME
-                                           : a->error == HTTP_TOO_LARGE           ? RULE_RESPONSE_SIZE
-                                           : a->status == 401 || a->status == 403 ? RULE_TOKEN_ACCEPTED
-                                                                                  : RULE_SCORING);
+    enum check_rule rule = scoring_rule(p, failure_rule(a));
     bool no_token = rule == RULE_TOKEN_ACCEPTED && c->options->token.n == 0;
 
     findings_add(c->findings, rule, "%s%s", text,
@@ -664,8 +699,8 @@ static void scoring_judge(struct check *c, const struct scoring_probe *p, struct
     }
     if (p->rule == RULE_LABELS_STABLE) { /* with the body of the first call */
         changed = reading_new_series(a->batch, c->first->batch, true);
-        (void)snprintf(row->text, sizeof(row->text), "%s",
-                       changed == SIZE_MAX ? "the same series" : "other series");
+        text_line(row->text, sizeof(row->text),
+                  changed == SIZE_MAX ? STR("the same series") : STR("other series"));
         if (changed != SIZE_MAX)
             scoring_add_series(c, RULE_LABELS_STABLE, "new in the second call", a->batch, changed);
         return;

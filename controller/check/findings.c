@@ -132,15 +132,17 @@ int findings_json(const struct findings *r, struct buf *into)
 
 enum { INDENT = 4, WHAT_CHARS = 26, SHOWN_SCORES = 10, SHOWN_ITEMS = 3, ITEM_CHARS = 80 };
 
+/* "✓ GET /healthz               HTTP 200 OK, in 2 ms" */
 static void table_row(struct buf *o, const struct call_row *row)
 {
-    char line[1024];
-    size_t n = (size_t)snprintf(line, sizeof(line), "%s %-*s %s", row->ok ? "✓" : "✗", WHAT_CHARS, row->what,
-                                row->text);
+    BUF_AUTO(line, 4096);
 
+    buf_puts(&line, row->ok ? "✓ " : "✗ ");
+    buf_printf(&line, "%-*s ", WHAT_CHARS, row->what);
+    buf_puts(&line, row->text);
     if (row->ok && row->seconds > 0)
-        (void)snprintf(line + n, sizeof(line) - n, ", in %s", words_seconds(row->seconds).s);
-    grid_clean(o, str_of(line));
+        buf_printf(&line, ", in %s", words_seconds(row->seconds).s);
+    grid_clean(o, buf_str(&line));
     buf_puts(o, "\n");
 }
 
