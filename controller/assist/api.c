@@ -10,6 +10,7 @@
 #include "controller/assist/tool.h"
 #include "controller/kube/json.h"
 #include "exporter/base/alloc.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"

@@ -3,7 +3,7 @@
  * ends. */
 #include "controller/assist/api_request.h"
 
-#include "controller/assist/api.h"
+#include "controller/assist/api_table.h"
 #include "controller/assist/listing.h"
 #include "controller/assist/schema.h"
 #include "controller/assist/snapshot.h"

@@ -2,8 +2,6 @@
  * started after a failure, and none of a phase before all of the phase before it have ended. */
 #include "controller/assist/apply.h"
 
-#include "controller/assist/assist.h"
-
 #include "controller/assist/api_error.h"
 #include "controller/assist/kind.h"
 #include "controller/assist/list.h"
@@ -43,11 +41,8 @@ struct step {
 };
 
 struct apply {
-    const struct assist_options *o;
-    const char *namespace;
-    json_t *objects;
-    apply_done_fn done;
-    void *arg;
+    struct apply_options o;
+    json_t *objects;      /* owned; NULL: a reset */
     struct snapshot *hub; /* the objects that have the label */
     bool is_writing;      /* after the check */
     /* In order of writing: Placements precede the bindings and workloads that refer to them, and are deleted
@@ -67,7 +62,7 @@ struct apply *apply_free(struct apply *ap)
 {
     if (!ap)
         return NULL;
-    loop_timer_clear(ap->o->loop, &ap->deadline);
+    loop_timer_clear(ap->o.loop, &ap->deadline);
     for (size_t i = 0; i < ap->n; i++) {
         (void)kube_cancel(ap->steps[i].call);
         json_decref(ap->steps[i].body);
@@ -128,7 +123,7 @@ static void steps_add_wanted(struct apply *ap, json_t *wanted)
         bool is_binding = strcmp(cstr(kube_str(object, "kind", NULL)), kube_placementbindings.kind) == 0;
         enum kind kind = is_binding ? KIND_BINDINGS : KIND_PLACEMENTS;
 
-        before = snapshot_get(ap->hub, kind, ap->namespace, kube_name(object));
+        before = snapshot_get(ap->hub, kind, ap->o.namespace, kube_name(object));
         phase += is_binding != was_binding;
         was_binding = is_binding;
         if (before)
@@ -179,11 +174,11 @@ static void apply_end(struct apply *ap)
     size_t written = 0, unknown = json_array_size(json_object_get(all, "unknown"));
     struct api_error error = {0};
 
-    loop_timer_clear(ap->o->loop, &ap->deadline);
+    loop_timer_clear(ap->o.loop, &ap->deadline);
     if (!ap->failure.status) {
         log_info(ap->objects ? "wrote the plan" : "deleted what plans had made",
-                 L_STR("namespace", ap->namespace), L_INT("writes", ap->n));
-        ap->done(ap->arg, NULL, all);
+                 L_STR("namespace", ap->o.namespace), L_INT("writes", ap->n));
+        ap->o.done(ap->o.arg, NULL, all);
         return;
     }
     for (size_t i = 0; i < ap->n; i++)
@@ -197,8 +192,8 @@ static void apply_end(struct apply *ap)
                             ap->failure.detail, written, ap->n, unknown);
     more = json_pack("{s:O*, s:O*}", "written", written + unknown ? all : NULL, "conflicts",
                      json_array_size(ap->conflicts) ? ap->conflicts : NULL);
-    log_warn("writing the plan failed", L_STR("namespace", ap->namespace), L_STR("err", error.detail));
-    ap->done(ap->arg, &error, json_object_size(more) ? more : NULL);
+    log_warn("writing the plan failed", L_STR("namespace", ap->o.namespace), L_STR("err", error.detail));
+    ap->o.done(ap->o.arg, &error, json_object_size(more) ? more : NULL);
 }
 
 /* Objects of the same names exist that no plan made. */
@@ -250,7 +245,7 @@ static void apply_on_step(void *arg, struct kube_answer *a)
     ap->active--;
     /* A check that is refused is a write that is refused. */
     if (ap->is_writing || a->verdict != KUBE_OK)
-        metric_add(ap->o->metrics, METRIC_OPTIMIZER_WRITES, LV(kind, kube_verdict_word(a->verdict)), 1);
+        metric_add(ap->o.metrics, METRIC_OPTIMIZER_WRITES, LV(kind, kube_verdict_word(a->verdict)), 1);
     if (ap->is_writing && ok)
         s->state = STEP_WRITTEN;
     else if (ap->is_writing && a->verdict == KUBE_RETRY)
@@ -271,7 +266,7 @@ static void apply_start_step(struct apply *ap, struct step *s)
     const struct kube_request rq = {
         .method = s->method,
         .resource = kind_info[s->kind].resource,
-        .namespace = ap->namespace,
+        .namespace = ap->o.namespace,
         .name = s->method == KUBE_CREATE ? NULL : s->name,
         .body = body,
         .query = deletes ? NULL
@@ -282,7 +277,7 @@ static void apply_start_step(struct apply *ap, struct step *s)
 
     if (!ap->is_writing && deletes)
         (void)json_object_set_new(body, "dryRun", json_pack("[s]", "All"));
-    s->call = kube_start(ap->o->kube, &rq, apply_on_step, s);
+    s->call = kube_start(ap->o.kube, &rq, apply_on_step, s);
     ap->active++;
 }
 
@@ -330,25 +325,21 @@ static void apply_on_read(void *arg, struct snapshot *s, const struct api_error 
     steps_add_wanted(ap, wanted);
     steps_add_old(ap, wanted, KIND_BINDINGS);
     steps_add_old(ap, wanted, KIND_PLACEMENTS);
-    loop_timer_set(ap->o->loop, &ap->deadline,
-                   mono_add(loop_now(ap->o->loop), APPLY_MS + 2 * APPLY_STEP_MS * (int64_t)ap->n));
+    loop_timer_set(ap->o.loop, &ap->deadline,
+                   mono_add(loop_now(ap->o.loop), APPLY_MS + 2 * APPLY_STEP_MS * (int64_t)ap->n));
     apply_pump(ap);
 }
 
-void apply_start(struct apply **ret, const struct assist_options *o, struct snapshot_reader *r,
-                 const char *namespace, json_t *objects, apply_done_fn done, void *arg)
+void apply_start(struct apply **ret, const struct apply_options *o, struct snapshot_reader *r)
 {
     const struct reader_query q = {.kinds = KIND_BIT(KIND_PLACEMENTS) | KIND_BIT(KIND_BINDINGS),
-                                   .namespace = namespace,
+                                   .namespace = o->namespace,
                                    .label_selector = GENERATED_LABEL "=true"};
     struct apply *ap = xmalloc(sizeof(*ap));
 
-    *ap = (struct apply){.o = o,
-                         .namespace = namespace,
-                         .objects = json_incref(objects),
-                         .done = done,
-                         .arg = arg,
-                         .is_writing = !objects, /* nothing to check */
+    *ap = (struct apply){.o = *o,
+                         .objects = json_incref(o->objects),
+                         .is_writing = !o->objects, /* nothing to check */
                          .deadline.fn = apply_on_deadline,
                          .conflicts = json_array(),
                          .failed = json_array()};

@@ -11,7 +11,8 @@
 #include <jansson.h>
 
 struct apply;
-struct assist_options;
+struct kube;
+struct loop;
 struct metrics;
 struct snapshot_reader;
 
@@ -23,10 +24,18 @@ typedef void (*apply_done_fn)(void *arg, const struct api_error *failure, json_t
 
 /* So that the first write of a kind and result is an increase, too. */
 void apply_count_from_zero(struct metrics *m);
-/* Sets *ret, then ends with `done`: now, later, or before the reader is freed or apply_free() is called.
- * `objects`: those that are wanted, a list; NULL: deletes all that have the label. The options and the
- * namespace must outlive it. */
-void apply_start(struct apply **ret, const struct assist_options *o, struct snapshot_reader *r,
-                 const char *namespace, json_t *objects, apply_done_fn done, void *arg);
+/* All must outlive the apply, but for the objects, of which it takes a reference. */
+struct apply_options {
+    struct loop *loop;
+    struct kube *kube;
+    struct metrics *metrics;
+    const char *namespace;
+    json_t *objects; /* those that are wanted, a list; NULL: deletes all that have the label */
+    apply_done_fn done;
+    void *arg;
+};
+
+/* Sets *ret, then ends with `done`: now, later, or before the reader is freed or apply_free() is called. */
+void apply_start(struct apply **ret, const struct apply_options *o, struct snapshot_reader *r);
 /* After the list was read: stops where it is, without calling `done`. Takes NULL, returns NULL. */
 struct apply *apply_free(struct apply *ap);

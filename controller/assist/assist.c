@@ -310,7 +310,15 @@ static void assist_write(struct assist *a, struct call *c, const char *namespace
     a->writing = p ? plan_answer(p) : NULL;
     a->writes_namespace = writable;
     a->writer_call = c;
-    apply_start(&a->writer, &a->o, a->reader, writable, p ? p->objects : NULL, assist_on_written, a);
+    apply_start(&a->writer,
+                &(struct apply_options){.loop = a->o.loop,
+                                        .kube = a->o.kube,
+                                        .metrics = a->o.metrics,
+                                        .namespace = writable,
+                                        .objects = p ? p->objects : NULL,
+                                        .done = assist_on_written,
+                                        .arg = a},
+                a->reader);
 }
 
 /* ---- Planning, on the worker ---- */

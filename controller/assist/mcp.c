@@ -2,9 +2,9 @@
  * Nothing is remembered from one message to the next. */
 #include "controller/assist/mcp.h"
 
-#include "controller/assist/api.h"
 #include "controller/assist/api_error.h"
 #include "controller/assist/api_request.h"
+#include "controller/assist/api_table.h"
 #include "controller/assist/mcp_reply.h"
 #include "controller/assist/schema.h"
 #include "controller/assist/tool.h"

@@ -2,7 +2,6 @@
  * plan_request.c and preference.c on the worker of the request, and only read after that. */
 #include "controller/assist/model.h"
 
-#include "controller/assist/plan_request.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/arena.h"
 #include "exporter/base/strset.h"

@@ -1,7 +1,7 @@
 /* Owns nothing: the document is the API's, made once from the table of operations and never changed. */
 #include "controller/assist/openapi.h"
 
-#include "controller/assist/api.h"
+#include "controller/assist/api_table.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/invariant.h"

@@ -1,8 +1,8 @@
 /* Owns nothing: makes an api_request of each request, or of why it is none. On the loop, called by httpd. */
 #include "controller/assist/rest.h"
 
-#include "controller/assist/api.h"
 #include "controller/assist/api_request.h"
+#include "controller/assist/api_table.h"
 #include "controller/assist/call.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/escape.h"

@@ -3,8 +3,8 @@
  * error of the protocol. */
 #include "controller/assist/tool.h"
 
-#include "controller/assist/api.h"
 #include "controller/assist/api_request.h"
+#include "controller/assist/api_table.h"
 #include "controller/assist/mcp_reply.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"

@@ -3,6 +3,7 @@
 
 #include "controller/kube/writer.h"
 #include "controller/placement/items.h"
+#include "controller/placement/options.h"
 #include "controller/placement/placement.h"
 #include "exporter/base/clock.h"
 #include "exporter/score/round_error.h"

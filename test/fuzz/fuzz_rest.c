@@ -1,6 +1,7 @@
 /* REST requests: a byte says which operation, then the query (names and values, each ended by a NUL) or the
  * body. An operation only sees arguments that keep its schema; all others are answered with what is wrong. */
 #include "controller/assist/api.h"
+#include "controller/assist/api_table.h"
 #include "controller/assist/schema.h"
 #include "exporter/base/buf.h"
 #include "exporter/http/httpd.h"

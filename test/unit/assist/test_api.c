@@ -1,4 +1,5 @@
 /* REST requests, their answers, and what /openapi.json says of them. */
+#include "controller/assist/api_table.h"
 #include "exporter/base/buf.h"
 #include "test/unit/assist/api_world.h"
 

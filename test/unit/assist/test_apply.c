@@ -1,6 +1,5 @@
 /* Writing a plan: checked first, in order, and what is written when the API server refuses in the middle. */
 #include "controller/assist/apply.h"
-#include "controller/assist/assist.h"
 #include "controller/assist/kind.h"
 #include "controller/assist/reader.h"
 #include "exporter/base/loop.h"
@@ -24,7 +23,6 @@ static const char listed[] =
 
 struct run {
     struct fake_kube *f;
-    struct assist_options options;
     struct apply *apply;
     struct snapshot_reader *reader;
     json_t *objects;
@@ -82,9 +80,15 @@ static void on_end(void *arg, const struct api_error *failure, json_t *written)
 
 static void begin(struct run *run, bool is_reset)
 {
-    run->options =
-        (struct assist_options){.loop = run->f->loop, .kube = run->f->kube, .metrics = run->metrics};
-    apply_start(&run->apply, &run->options, run->reader, "ns", is_reset ? NULL : run->objects, on_end, run);
+    const struct apply_options o = {.loop = run->f->loop,
+                                    .kube = run->f->kube,
+                                    .metrics = run->metrics,
+                                    .namespace = "ns",
+                                    .objects = is_reset ? NULL : run->objects,
+                                    .done = on_end,
+                                    .arg = run};
+
+    apply_start(&run->apply, &o, run->reader);
 }
 
 static void ends(struct run *run, bool is_reset, unsigned status, const char *body)
