@@ -128,16 +128,16 @@ static void hub_on_idle(void *arg, struct hub_cluster *c)
     hub_note(h, CHANGE_CLUSTER);
 }
 
-/* NULL for one that is not known, and of which there is nothing to know. */
-static struct hub_cluster *hub_cluster(struct hub *h, const char *name, bool is_known_now)
+/* Of which the watch shows an object; NULL for an object's end of a cluster that is not known. */
+static struct hub_cluster *hub_cluster_of(struct hub *h, const char *name, const json_t *object)
 {
-    return is_known_now ? clusters_find_or_new(&h->seen.clusters, name, &h->works.writer)
-                        : clusters_find(&h->seen.clusters, name);
+    return object ? clusters_find_or_new(&h->seen.clusters, name, &h->works.writer)
+                  : clusters_find(&h->seen.clusters, name);
 }
 
 static void hub_see_managed(struct hub *h, const char *name, const json_t *object)
 {
-    struct hub_cluster *c = hub_cluster(h, name, object);
+    struct hub_cluster *c = hub_cluster_of(h, name, object);
     unsigned changes;
 
     if (!c)
@@ -152,7 +152,8 @@ static void hub_see_managed(struct hub *h, const char *name, const json_t *objec
 static void hub_see_addon(struct hub *h, const char *name, const json_t *object)
 {
     const char *namespace = h->o.agent_namespace;
-    struct hub_cluster *c = hub_cluster(h, name, cluster_addon_matters(namespace, object));
+    const json_t *noted = cluster_addon_matters(namespace, object) ? object : NULL;
+    struct hub_cluster *c = hub_cluster_of(h, name, noted);
 
     hub_note(h, addons_see(&h->seen.addons, name, object, loop_now(h->o.loop)));
     if (!c)
@@ -163,7 +164,7 @@ static void hub_see_addon(struct hub *h, const char *name, const json_t *object)
 
 static void hub_see_work(struct hub *h, const char *name, const json_t *object)
 {
-    struct hub_cluster *c = hub_cluster(h, name, object);
+    struct hub_cluster *c = hub_cluster_of(h, name, object);
     enum report_news news;
     unsigned changes;
 

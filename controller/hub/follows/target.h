@@ -2,7 +2,6 @@
 #pragma once
 
 #include "controller/hub/observed/cluster.h"
-#include "controller/hub/observed/config.h"
 #include "controller/hub/observed/observed.h"
 #include "controller/hub/rules/rules.h"
 
@@ -20,9 +19,3 @@ const char *cluster_write_error(const struct hub_cluster *c);
 bool cluster_is_up_to_date(const struct hub_cluster *c);
 /* The agent runs there, so that it gets a ManifestWork. */
 bool cluster_is_served(const struct hub_cluster *c);
-
-/* While the DynamicScoringConfig is being deleted: whether ManifestWorks that go with it are left. */
-bool works_are_left(const struct observed *seen);
-/* A merge patch that adds our finalizer to a DynamicScoringConfig or removes it, a new reference; NULL: it
- * is as it should be. */
-json_t *config_finalizer_patch(const struct observed *seen, const struct hub_config *c);

@@ -5,9 +5,9 @@
 
 #include "controller/hub/follows/condition.h"
 #include "controller/hub/follows/config_status.h"
+#include "controller/hub/follows/finalizer.h"
 #include "controller/hub/follows/reason.h"
 #include "controller/hub/follows/scorer_status.h"
-#include "controller/hub/follows/target.h"
 #include "controller/hub/observed/config.h"
 #include "controller/hub/observed/last_status.h"
 #include "controller/hub/observed/object.h"

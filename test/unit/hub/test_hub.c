@@ -141,6 +141,31 @@ static void delays_no_cluster_for_a_refused_one(void **state)
     assert_int_equal(totals(w)->managed, 6);
 }
 
+/* Counting changes nothing, and what it names stays until the next count: pages read both. */
+static void keeps_clusters_that_counts_name(void **state)
+{
+    struct world *w = *state;
+    const struct hub_cluster *named;
+    struct counts *again;
+    struct fleet f;
+
+    fake_push(w->f->server, (struct fake_answer){.status = 403, .body = "no", .only_path = WORKS "c1/"});
+    show_config(w, HELD);
+    show_cluster(w, "c1");
+    (void)wait_written(w, "POST", "c1");
+    wait_answered(w, "c1");
+    assert_int_equal(totals(w)->named.n, 1);
+    hub_see(w->hub, HUB_CLUSTERS, "c1", NULL);
+    assert_null(clusters_find(&seen(w)->clusters, "c1"));
+    f = hub_fleet(w->hub);
+    again = counts_new(&f);
+    assert_int_equal(again->totals.named.n, 0);
+    assert_ptr_equal(counts_free(again), NULL);
+    named = f.counts->totals.named.list[0];
+    assert_string_equal(named->name, "c1");
+    assert_int_equal(totals(w)->named.n, 0);
+}
+
 static bool stopped;
 
 static void on_stopped(void *arg)
@@ -285,6 +310,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(writes_nothing_twice, setup, teardown),
         cmocka_unit_test_setup_teardown(reverts_a_change_of_another_writer, setup, teardown),
         cmocka_unit_test_setup_teardown(delays_no_cluster_for_a_refused_one, setup, teardown),
+        cmocka_unit_test_setup_teardown(keeps_clusters_that_counts_name, setup, teardown),
         cmocka_unit_test_setup_teardown(cancels_writes_when_stopped, setup, teardown),
         cmocka_unit_test_setup_teardown(keeps_the_finalizer_until_the_last_work_is_gone, setup, teardown),
         cmocka_unit_test_setup_teardown(replaces_the_finalizer_of_the_reference, setup, teardown),
