@@ -72,6 +72,7 @@ static int controller_run(struct controller *c, struct controller_flags *f)
 
     kube_lease_make_identity(identity);
     f->hub.loop = c->role.loop;
+    f->hub.trim = &c->role.trim;
     f->hub.http = c->role.http;
     f->hub.kube = c->role.kube;
     f->hub.metrics = c->role.metrics;

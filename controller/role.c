@@ -8,6 +8,7 @@
 #include "exporter/base/alloc.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
+#include "exporter/base/trim.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -150,8 +151,9 @@ int role_run(struct role *role, int r, char *why)
 {
     if (r < 0)
         return role_failed("cannot serve", r, why);
-    loop_trim_memory(role->loop, FIRST_TRIM_MS);
+    trim_in(&role->trim, role->loop, FIRST_TRIM_MS);
     r = loop_run(role->loop);
+    trim_stop(&role->trim);
     if (role->on_end)
         role->on_end(role);
     else

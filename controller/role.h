@@ -5,6 +5,7 @@
 #include "controller/kube/client.h"
 #include "controller/kube/guard.h"
 #include "exporter/base/loop.h"
+#include "exporter/base/trim.h"
 #include "exporter/http/http.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/ui/site.h"
@@ -35,6 +36,7 @@ enum { STOP_GRACE_MS = 5000 }; /* for HTTP responses under way */
 struct role {
     const struct server_flags *flags;
     struct loop *loop;
+    struct trim trim;
     /* NULL without role_open_kube() */
     struct http *http;
     struct kube *kube;

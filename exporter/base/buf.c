@@ -3,6 +3,7 @@
 #include "exporter/base/buf.h"
 
 #include "exporter/base/alloc.h"
+#include "exporter/base/huge_page.h"
 #include "exporter/base/invariant.h"
 #include "exporter/base/spare.h"
 
@@ -35,7 +36,7 @@ static int buf_grow(struct buf *b, size_t need)
         p = realloc(b->p, cap);
         if (!p)
             return -ENOMEM;
-        spare_use_huge_pages(p, cap);
+        huge_page_advise(p, cap);
     }
     b->p = p;
     b->cap = cap;

@@ -5,16 +5,14 @@
 #include "exporter/base/alloc.h"
 #include "exporter/base/invariant.h"
 #include "exporter/base/lock.h"
-#include "exporter/base/spare.h"
 
 #include <errno.h>
-#include <malloc.h>
 #include <stdatomic.h>
 #include <time.h>
 
 /* The clock counts the time that the machine sleeps, the wait does not: timers that are due on waking up,
  * such as those that remove old scores, run after at most this long. */
-enum { MAX_WAIT_MS = 1000, TRIM_MS = 60000 };
+enum { MAX_WAIT_MS = 1000 };
 
 struct loop {
     const struct clock *clock;
@@ -37,7 +35,6 @@ struct loop {
     struct watch *watch; /* NULL: none */
     struct lock lock;
     STAILQ_HEAD(posts, post) posts;
-    struct timer trim;
 };
 
 /* A virtual machine that is restored or migrated may see its clock go back. Timers then wait for what was
@@ -329,23 +326,6 @@ int loop_turn(struct loop *l, int max_wait_ms)
     r = run_turn(l, max_wait_ms);
     atomic_store_explicit(&l->thread, 0, memory_order_relaxed);
     return r;
-}
-
-/* Starting takes more memory than running: OpenSSL's tables, the parser of the configuration, first rounds.
- * malloc() by itself returns only what is free at the end of the heap. */
-static void trim_memory(struct timer *t)
-{
-    struct loop *l = CONTAINER_OF(t, struct loop, trim);
-
-    spare_trim();
-    (void)malloc_trim(0);
-    loop_timer_set(l, t, mono_add(l->now, TRIM_MS));
-}
-
-void loop_trim_memory(struct loop *l, int ms)
-{
-    l->trim.fn = trim_memory;
-    loop_timer_set(l, &l->trim, mono_add(l->now, ms));
 }
 
 int loop_run(struct loop *l)

@@ -95,10 +95,6 @@ void loop_on_turn(struct loop *l, void (*fn)(void *arg, double seconds), void *a
 double loop_turn_seconds(const struct loop *l);
 /* One turn: waits at most max_wait_ms for an event, then runs all that is due. A negative errno. */
 int loop_turn(struct loop *l, int max_wait_ms);
-/* `ms` from now, and each minute from then on, returns the process's freed memory to the system. One loop
- * does it for all threads: the first call of glibc's malloc_trim() is not thread-safe where a sanitizer
- * has replaced malloc(). */
-void loop_trim_memory(struct loop *l, int ms);
 /* Runs turns until loop_stop(). */
 int loop_run(struct loop *l);
 /* On the loop's thread. */

@@ -2,27 +2,17 @@
  * begins with its size. */
 #include "exporter/base/spare.h"
 
+#include "exporter/base/advice.h"
 #include "exporter/base/invariant.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
-enum { HUGE_PAGE_BYTES = 2 << 20, SPARES = 4 };
+enum { SPARES = 4 };
 
 static char *spares[SPARES]; /* atomic */
-
-/* For the whole pages in these n bytes, of which there are several. A page has 4 KiB on amd64 and s390x,
- * mostly 64 KiB on ppc64le, and either on arm64. Advice that the kernel does not take costs nothing. */
-static void spare_advise(char *p, size_t n, int advice)
-{
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    size_t skip = -(uintptr_t)p % page;
-
-    (void)madvise(p + skip, (n - skip) / page * page, advice);
-}
 
 char *spare_take(size_t n, size_t max, size_t *ret_size)
 {
@@ -47,7 +37,7 @@ char *spare_take(size_t n, size_t max, size_t *ret_size)
 void spare_keep(char *block, size_t n)
 {
     invariant(n >= SPARE_MIN_BYTES);
-    spare_advise(block, n, MADV_FREE);
+    advise_pages(block, n, MADV_FREE);
     memcpy(block, &n, sizeof(n));
     for (size_t i = 0; i < SPARES; i++)
         block = __atomic_exchange_n(&spares[i], block, __ATOMIC_ACQ_REL);
@@ -61,10 +51,4 @@ void spare_trim(void)
     for (size_t i = SPARES; i-- > 0 && !block;)
         block = __atomic_exchange_n(&spares[i], NULL, __ATOMIC_ACQUIRE);
     free(block);
-}
-
-void spare_use_huge_pages(char *block, size_t n)
-{
-    if (n >= 2 * HUGE_PAGE_BYTES)
-        spare_advise(block, n, MADV_HUGEPAGE);
 }

@@ -3,7 +3,11 @@
  * Most answers name the same series in the same order and in the same bytes as the previous one. For each
  * result, the place of its series is kept with the length and a keyed hash of the bytes that spelled its
  * labels. If the next answer has these bytes where they are expected, they need not be parsed, checked and
- * rendered again. A false match needs 64 bits to agree by chance at just that position. */
+ * rendered again. A false match needs 64 bits to agree by chance at just that position.
+ *
+ * What it is worth: an answer with the series of the last one takes 0.72 ms of CPU for 10,000 results, 4.2
+ * ms without it; for 100,000 results 8.8 ms instead of 84 (test/bench/run answer, November 2026). Its
+ * price: 16 bytes for each result from one round to the next, and as many again while an answer is read. */
 #pragma once
 
 #include "exporter/base/alloc.h"

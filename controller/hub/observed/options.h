@@ -4,11 +4,13 @@
 
 #include "controller/hub/probe/probe.h"
 #include "exporter/base/loop.h"
+#include "exporter/base/trim.h"
 #include "exporter/http/http.h"
 #include "exporter/metric/metrics.h"
 
 struct hub_options {
     struct loop *loop;
+    struct trim *trim; /* of the process, after a roll-out; NULL: there is none */
     struct http *http;
     struct kube *kube;
     struct metrics *metrics;     /* of METRIC_OWNER_LOOP */

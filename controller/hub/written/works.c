@@ -22,6 +22,7 @@
 #include "exporter/base/invariant.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/map.h"
+#include "exporter/base/trim.h"
 #include "exporter/metric/metrics.h"
 
 /* ---- One write ---- */
@@ -191,7 +192,8 @@ static void work_end_lag(struct works *w, struct hub_cluster *c)
     if (cluster_target(w->seen, w->desired->plan, c) == TARGET_WORK)
         metric_observe(w->o->metrics, METRIC_HUB_DISTRIBUTION, LV_NONE, (double)lag_ms / 1000);
     /* Bodies and connections of a roll-out are free until the next one. */
-    loop_trim_memory(w->o->loop, TRIM_MS);
+    if (w->o->trim)
+        trim_in(w->o->trim, w->o->loop, TRIM_MS);
     c->write.is_late = false;
 }
 
