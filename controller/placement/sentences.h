@@ -4,7 +4,7 @@
 
 #include "controller/placement/items.h"
 #include "exporter/base/buf.h"
-#include "exporter/score/round.h"
+#include "exporter/score/round_error.h"
 #include "exporter/score/summary.h"
 
 /* The condition `Scored`: true with the first reason, false with each other one. */
