@@ -132,11 +132,47 @@ static int plan_compare_names(const void *a, const void *b, void *entries)
     return strcmp(list[*(const size_t *)a].score_name, list[*(const size_t *)b].score_name);
 }
 
+/* Appends ,"since":"2026-11-21T06:23:01Z" inside of the summary, an object: the length of its text then. */
+static size_t entry_add_since(char *text, size_t n, int64_t since_ms)
+{
+    char since[KUBE_TIME_BYTES];
+
+    kube_time_format((unix_ms){since_ms}, since);
+    return n - 1 + (size_t)sprintf(text + n - 1, ",\"since\":\"%s\"}", since);
+}
+
+/* Copies name and text to the storage. Returns where the next one goes. */
+static char *entry_copy(struct plan_entry *to, const struct plan_entry *from, char *storage)
+{
+    char *text;
+    size_t n = from->text.n;
+
+    *to = *from;
+    to->score_name = storage;
+    text = stpcpy(storage, from->score_name) + 1;
+    memcpy(text, cstr(from->text.p), n);
+    if (from->suspended_ms)
+        n = entry_add_since(text, n, from->suspended_ms);
+    to->text = (struct str){text, n};
+    to->score = report_score(str_of(to->score_name));
+    to->escaped = escaped_bytes(to->text);
+    return text + n;
+}
+
+static size_t entries_bytes(const struct plan_entry *entries, size_t n)
+{
+    size_t bytes = 1;
+
+    for (size_t i = 0; i < n; i++)
+        bytes += strlen(entries[i].score_name) + 1 + entries[i].text.n + SINCE_BYTES;
+    return bytes;
+}
+
 struct plan *plan_new(const struct plan_entry *entries, size_t n, const struct masks *masks, size_t max_bytes)
 {
     static const struct masks none;
     struct plan *p = xcalloc(1, sizeof(*p));
-    size_t bytes = 1;
+    size_t bytes = entries_bytes(entries, n);
     char *at;
 
     masks = masks ?: &none;
@@ -146,26 +182,12 @@ struct plan *plan_new(const struct plan_entry *entries, size_t n, const struct m
     p->entries = xcalloc(n + 1, sizeof(*p->entries));
     p->by_name = xcalloc(n + 1, sizeof(size_t));
     p->globs = xcalloc(masks->n + 1, sizeof(char *));
-    for (size_t i = 0; i < n; i++)
-        bytes += strlen(entries[i].score_name) + 1 + entries[i].text.n + SINCE_BYTES;
     at = p->storage = xmalloc(bytes);
     for (size_t i = 0; i < n; i++) {
-        struct str text = entries[i].text;
-        char since[KUBE_TIME_BYTES];
-
-        p->entries[i] = entries[i];
-        p->entries[i].score_name = at;
-        at = stpcpy(at, entries[i].score_name) + 1;
-        memcpy(at, cstr(text.p), text.n);
-        kube_time_format((unix_ms){entries[i].suspended_ms}, since);
-        if (entries[i].suspended_ms) /* inside the summary */
-            text.n += (size_t)sprintf(at + text.n - 1, ",\"since\":\"%s\"}", since) - 1;
-        p->entries[i].text = (struct str){at, text.n};
-        at += text.n;
-        p->entries[i].score = report_score(str_of(entries[i].score_name));
-        p->entries[i].escaped = escaped_bytes(p->entries[i].text);
+        at = entry_copy(&p->entries[i], &entries[i], at);
         p->by_name[i] = i;
     }
+    invariant(at < p->storage + bytes);
     qsort_r(p->by_name, n, sizeof(size_t), plan_compare_names, p->entries);
     plan_compile_masks(p, masks);
     return p;
