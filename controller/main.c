@@ -3,6 +3,7 @@
 #include "controller/role.h"
 #include "controller/terminal.h"
 #include "exporter/base/alloc.h"
+#include "exporter/base/heap.h"
 #include "exporter/metric/metrics.h"
 
 #include <crypt.h>
@@ -119,11 +120,7 @@ int main(int argc, char **argv)
                       files, DESCRIPTORS_MIN);
         return 1;
     }
-    /* Bodies of many megabytes come and go with each round. With a fixed threshold each is a mapping of its
-     * own, returned to the system when freed; the default threshold would rise with the first body, and the
-     * heap would keep the memory. */
-    (void)mallopt(M_MMAP_THRESHOLD, 256 << 10);
-    (void)mallopt(M_TRIM_THRESHOLD, 1 << 20);
+    heap_set_thresholds();
     (void)mallopt(M_ARENA_MAX, 2);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* over RLIMIT_FSIZE, write() fails with EFBIG */

@@ -1,4 +1,5 @@
 #include "test/bench/measure.h"
+#include "exporter/base/heap.h"
 
 #include "test/bench/gen.h"
 
@@ -12,8 +13,7 @@ enum { MAX_REPEATS = 99 };
 
 void measure_init(void)
 {
-    (void)mallopt(M_MMAP_THRESHOLD, 256 << 10);
-    (void)mallopt(M_TRIM_THRESHOLD, 1 << 20);
+    heap_set_thresholds();
 }
 
 double measure_cpu_ms(void)
