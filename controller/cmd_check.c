@@ -1,6 +1,7 @@
 /* `dynamic-scoring check-config FILE` and `check-scorer URL`: what an agent would say of a configuration,
  * and the hub and an agent of a scoring API. */
 #include "controller/check/check.h"
+#include "controller/check/findings.h"
 #include "controller/flags.h"
 #include "controller/placement/items.h"
 #include "controller/role.h"

@@ -1,10 +1,11 @@
 /* Collects what a check finds, and prints it for people or for programs. Owns the findings. On the one
  * thread of check-scorer. Of a rule only the first finding counts. */
-#include "controller/check/check.h"
+#include "controller/check/findings.h"
 
 #include "controller/kube/json.h"
 #include "exporter/base/text.h"
 #include "exporter/metric/batch.h"
+#include "exporter/metric/series.h"
 #include "exporter/ui/grid.h"
 #include "exporter/ui/member.h"
 #include "exporter/ui/ranking.h"

@@ -15,6 +15,7 @@
 #include "controller/kube/watch.h"
 #include "controller/kube/writer.h"
 #include "controller/placement/items.h"
+#include "controller/placement/scorers.h"
 #include "controller/placement/slot.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
@@ -34,8 +35,7 @@ struct placement {
     struct kube_watch *watch;
     struct slot **slots;
     size_t n;
-    struct placement_scorer **scorers;
-    size_t n_scorers;
+    struct placement_scorers scorers;
     bool may_write;  /* the first list is complete, or its failure is known */
     bool configured; /* the scorers are known */
 };
@@ -156,91 +156,6 @@ static void placement_refresh(struct placement *p, struct slot *s)
 
         loop_timer_set(l, &s->late, mono_add(loop_now(l), left_ms > 0 ? left_ms : 1));
     }
-}
-
-/* ---- Scorers: what is known of each ----
- *
- * Those of the last configuration, and before the first one those of which the agent has told anything. */
-
-static struct placement_scorer *placement_find_scorer(const struct placement *p, const char *score_name)
-{
-    for (size_t i = 0; i < p->n_scorers; i++)
-        if (strcmp(p->scorers[i]->score_name, score_name) == 0)
-            return p->scorers[i];
-    return NULL;
-}
-
-/* The scorer of that name, which may be new. */
-static struct placement_scorer *placement_scorer_at(struct placement *p, const char *score_name)
-{
-    struct placement_scorer *s = placement_find_scorer(p, score_name);
-
-    if (s)
-        return s;
-    s = xcalloc(1, sizeof(*s));
-    s->score_name = xstrdup(score_name);
-    p->scorers = xreallocarray(p->scorers, p->n_scorers + 1, sizeof(struct placement_scorer *));
-    p->scorers[p->n_scorers++] = s;
-    return s;
-}
-
-static void placement_note_outcome(struct placement_scorer *s, const struct round_outcome *o)
-{
-    s->has_ended = true;
-    s->error = o->error;
-    s->stage = o->stage;
-    free(s->reason);
-    s->reason = xstrdup(o->reason);
-    s->source_series = o->source_series;
-    s->results = o->results;
-    s->invalid = o->invalid;
-    s->life_ms = o->life_ms;
-    s->expires_ms = o->expires_ms;
-    if (!o->batch)
-        return;
-    (void)batch_unref(s->batch);
-    s->batch = batch_ref(o->batch);
-}
-
-static void placement_free_scorer(struct placement_scorer *s)
-{
-    if (!s)
-        return;
-    (void)batch_unref(s->batch);
-    free(s->reason);
-    free(s->score_name);
-    free(s);
-}
-
-/* No slot has any of them. */
-static void placement_forget_scorers(struct placement *p)
-{
-    for (size_t i = 0; i < p->n_scorers; i++)
-        placement_free_scorer(p->scorers[i]);
-    p->n_scorers = 0;
-}
-
-/* Keeps the scorers of the list, in its order, and adds those that it lacks. No slot has any of them. */
-static void placement_set_scorers(struct placement *p, const struct summaries *list, int64_t stale_intervals)
-{
-    struct placement_scorer **kept = xcalloc(list->n + 1, sizeof(struct placement_scorer *));
-
-    for (size_t i = 0; i < p->n_scorers; i++)
-        p->scorers[i]->summary = NULL;
-    for (size_t i = 0; i < list->n; i++) {
-        struct placement_scorer *s = placement_scorer_at(p, list->list[i].score_name);
-
-        s->summary = &list->list[i];
-        if (!s->has_ended)
-            s->life_ms = s->summary->interval_ms * stale_intervals;
-        kept[i] = s;
-    }
-    for (size_t i = 0; i < p->n_scorers; i++)
-        if (!p->scorers[i]->summary)
-            placement_free_scorer(p->scorers[i]);
-    free(p->scorers);
-    p->scorers = kept;
-    p->n_scorers = list->n;
 }
 
 /* ---- The calls for one object: create, get its owner, claim it, patch its status, delete ---- */
@@ -786,8 +701,7 @@ struct placement *placement_free(struct placement *p)
         placement_free_slot(p->slots[i]);
     p->writer.queue = kube_queue_free(p->writer.queue);
     free(p->slots);
-    placement_forget_scorers(p);
-    free(p->scorers);
+    placement_scorers_done(&p->scorers);
     free(p);
     return NULL;
 }
@@ -805,10 +719,10 @@ static void placement_renew(struct placement *p, struct slot *s)
 
 void placement_round_ended(struct placement *p, const char *score_name, const struct round_outcome *o)
 {
-    struct placement_scorer *scorer = placement_scorer_at(p, score_name);
+    struct placement_scorer *scorer = placement_scorers_at(&p->scorers, score_name);
     struct slot *s = placement_slot_of(p, score_name);
 
-    placement_note_outcome(scorer, o);
+    placement_scorer_note(scorer, o);
     if (s)
         placement_renew(p, s);
 }
@@ -816,7 +730,7 @@ void placement_round_ended(struct placement *p, const char *score_name, const st
 /* What follows from it waits for the next turn, as `applied` may tell in this one that the scorer is gone. */
 void placement_withdrawn(struct placement *p, const char *score_name)
 {
-    struct placement_scorer *scorer = placement_scorer_at(p, score_name);
+    struct placement_scorer *scorer = placement_scorers_at(&p->scorers, score_name);
     struct slot *s = placement_slot_of(p, score_name);
     struct loop *l = kube_loop(p->o.hub);
 
@@ -854,11 +768,11 @@ static void placement_release_slots(struct placement *p)
 void placement_sync(struct placement *p, const struct summaries *list, int64_t stale_intervals)
 {
     placement_release_slots(p);
-    placement_set_scorers(p, list, stale_intervals);
+    placement_scorers_set(&p->scorers, list, stale_intervals);
     for (size_t i = 0; i < p->n; i++)
         p->slots[i]->taken_over = false;
     for (size_t i = 0; i < list->n; i++)
-        placement_assign(p, p->scorers[i]);
+        placement_assign(p, p->scorers.list[i]);
     p->configured = true;
     placement_enqueue_all(p);
 }
@@ -866,7 +780,7 @@ void placement_sync(struct placement *p, const struct summaries *list, int64_t s
 void placement_sync_none(struct placement *p)
 {
     placement_release_slots(p);
-    placement_forget_scorers(p);
+    placement_scorers_done(&p->scorers);
     p->configured = true;
     placement_enqueue_all(p);
 }

@@ -5,8 +5,8 @@
 #include "controller/placement/items.h"
 #include "controller/placement/options.h"
 #include "controller/placement/placement.h"
+#include "controller/placement/scorers.h"
 #include "exporter/base/clock.h"
-#include "exporter/score/round_error.h"
 
 #define PLACEMENT_DOMAIN      "dynamic-scoring.open-cluster-management.io"
 #define PLACEMENT_LABEL       PLACEMENT_DOMAIN "/managed-by"
@@ -42,19 +42,6 @@ enum slot_claim {
 };
 
 enum { UID_BYTES = 64, SCORE_VERSION_BYTES = 32 };
-
-/* What is known of a scorer. Owned by the placement. */
-struct placement_scorer {
-    char *score_name;
-    const struct summary *summary; /* in the last configuration that was applied; NULL: none yet */
-    bool has_ended;                /* a round has; before, of the following only life_ms is set */
-    enum round_error error;        /* of the last round */
-    enum round_stage stage;
-    char *reason; /* see struct round_outcome */
-    size_t source_series, results, invalid;
-    struct batch *batch; /* the current scores; NULL: none */
-    int64_t life_ms, expires_ms;
-};
 
 struct slot {
     struct placement *placement;

@@ -1,0 +1,87 @@
+/* Owns what is known of each scorer, with a reference to its current batch. On the loop, called by the
+ * placement as the agent reports. A slot has one of them at most, and none while the list is set anew. */
+#include "controller/placement/scorers.h"
+
+#include "exporter/base/alloc.h"
+#include "exporter/metric/batch.h"
+
+static struct placement_scorer *placement_scorers_find(const struct placement_scorers *all,
+                                                       const char *score_name)
+{
+    for (size_t i = 0; i < all->n; i++)
+        if (strcmp(all->list[i]->score_name, score_name) == 0)
+            return all->list[i];
+    return NULL;
+}
+
+struct placement_scorer *placement_scorers_at(struct placement_scorers *all, const char *score_name)
+{
+    struct placement_scorer *s = placement_scorers_find(all, score_name);
+
+    if (s)
+        return s;
+    s = xcalloc(1, sizeof(*s));
+    s->score_name = xstrdup(score_name);
+    all->list = xreallocarray(all->list, all->n + 1, sizeof(struct placement_scorer *));
+    all->list[all->n++] = s;
+    return s;
+}
+
+void placement_scorer_note(struct placement_scorer *s, const struct round_outcome *o)
+{
+    s->has_ended = true;
+    s->error = o->error;
+    s->stage = o->stage;
+    free(s->reason);
+    s->reason = xstrdup(o->reason);
+    s->source_series = o->source_series;
+    s->results = o->results;
+    s->invalid = o->invalid;
+    s->life_ms = o->life_ms;
+    s->expires_ms = o->expires_ms;
+    if (!o->batch)
+        return;
+    (void)batch_unref(s->batch);
+    s->batch = batch_ref(o->batch);
+}
+
+static void placement_scorer_free(struct placement_scorer *s)
+{
+    if (!s)
+        return;
+    (void)batch_unref(s->batch);
+    free(s->reason);
+    free(s->score_name);
+    free(s);
+}
+
+void placement_scorers_set(struct placement_scorers *all, const struct summaries *list,
+                           int64_t stale_intervals)
+{
+    struct placement_scorer **kept = xcalloc(list->n + 1, sizeof(struct placement_scorer *));
+
+    for (size_t i = 0; i < all->n; i++)
+        all->list[i]->summary = NULL;
+    for (size_t i = 0; i < list->n; i++) {
+        struct placement_scorer *s = placement_scorers_at(all, list->list[i].score_name);
+
+        s->summary = &list->list[i];
+        if (!s->has_ended)
+            s->life_ms = s->summary->interval_ms * stale_intervals;
+        kept[i] = s;
+    }
+    for (size_t i = 0; i < all->n; i++)
+        if (!all->list[i]->summary)
+            placement_scorer_free(all->list[i]);
+    free(all->list);
+    all->list = kept;
+    all->n = list->n;
+}
+
+void placement_scorers_done(struct placement_scorers *all)
+{
+    for (size_t i = 0; i < all->n; i++)
+        placement_scorer_free(all->list[i]);
+    free(all->list);
+    *all = (struct placement_scorers){0};
+}
