@@ -40,6 +40,12 @@ static inline bool mono_before(mono_ms a, mono_ms b)
     return a.ms < b.ms;
 }
 
+/* Whether less than `ms` have passed since then; false if that is unset. */
+static inline bool mono_within(mono_ms now, mono_ms since, int64_t ms)
+{
+    return since.ms && mono_before(now, mono_add(since, ms));
+}
+
 /* CLOCK_MONOTONIC, to measure how long something takes. */
 double clock_seconds(void);
 

@@ -79,7 +79,7 @@ static size_t extra_probes(const struct map *m)
     size_t n = 0;
 
     for (size_t i = 0; i < m->cap; i++)
-        if (m->slots[i].key)
+        if (m->slots[i].key.p)
             n += (i - m->slots[i].hash) & (m->cap - 1);
     return n;
 }

@@ -43,6 +43,26 @@ static void replaces_a_value(void **state)
     map_done(&m);
 }
 
+/* Other than strings, slices may hold any byte, and end anywhere. */
+static void tells_slices_apart_by_every_byte(void **state)
+{
+    static const char text[] = "a\0b\0c";
+    struct map m = {0};
+    int values[5];
+
+    (void)state;
+    for (size_t n = 0; n < ARRAY_SIZE(values); n++)
+        map_set_str(&m, (struct str){text, n}, &values[n]);
+    assert_int_equal(m.n, 5);
+    for (size_t n = 0; n < ARRAY_SIZE(values); n++)
+        assert_ptr_equal(map_get_str(&m, (struct str){text, n}), &values[n]);
+    assert_ptr_equal(map_get(&m, "a"), &values[1]);
+    assert_ptr_equal(map_take_str(&m, (struct str){text, 3}), &values[3]);
+    assert_null(map_get_str(&m, (struct str){text, 3}));
+    assert_ptr_equal(map_get_str(&m, (struct str){text, 4}), &values[4]);
+    map_done(&m);
+}
+
 static void check_all(struct map *m, struct thing *things)
 {
     size_t at = 0, n = 0;
@@ -97,6 +117,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_nothing_when_empty),
         cmocka_unit_test(replaces_a_value),
+        cmocka_unit_test(tells_slices_apart_by_every_byte),
         cmocka_unit_test(finds_every_other_name_after_removals),
     };
 
