@@ -6,6 +6,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/invariant.h"
 #include "remotewrite/format.h"
+#include "remotewrite/frame.h"
 
 #include <errno.h>
 

@@ -13,7 +13,7 @@
 #pragma once
 
 #include "exporter/base/str.h"
-#include "remotewrite/body.h"
+#include "remotewrite/frame.h"
 #include "remotewrite/spool.h"
 
 /* What one scorer has. Embedded in its owner. */

@@ -1,4 +1,5 @@
-/* Reading `remoteWrite`. */
+/* Reads `remoteWrite`, and owns what was read until its last reference is gone. Agent's loop; endpoints'
+ * threads hold references, and change nothing. A message never quotes a secret. */
 #include "remotewrite/config.h"
 
 #include "exporter/base/alloc.h"
@@ -8,9 +9,11 @@
 #include "exporter/base/escape.h"
 #include "exporter/base/hash.h"
 #include "exporter/base/header.h"
+#include "exporter/base/invariant.h"
 #include "exporter/base/str.h"
 #include "exporter/base/text.h"
 #include "exporter/http/http.h"
+#include "remotewrite/relabel.h"
 
 #include <curl/curl.h>
 #include <stdio.h>
@@ -321,7 +324,7 @@ static void read_external_labels(struct rw_endpoint_config *c, const struct node
     for (size_t i = 0; i < labels->n; i++) {
         const struct node *n = labels->items[i];
 
-        if (n->key.n > 256 || !label_is_name(n->key, false) || str_eq(n->key, STR("__name__")))
+        if (n->key.n > 256 || !label_is_name(n->key) || str_eq(n->key, STR("__name__")))
             node_key_problem(n, p, PROBLEM_ERROR, "expected a label name: letters, digits and '_'");
         else if (n->kind != NODE_STRING || memchr(n->text.p, '\0', n->text.n) || n->text.n > 65536)
             node_expected(n, p, "a label value: a string (use quotes)");
@@ -344,13 +347,21 @@ bool rw_endpoint_config_same_place(const struct rw_endpoint_config *a, const str
 
 struct rw_endpoint_config *rw_endpoint_config_ref(struct rw_endpoint_config *c)
 {
-    (void)__atomic_add_fetch(&c->refs, 1, __ATOMIC_RELAXED);
+    unsigned before = __atomic_fetch_add(&c->refs, 1, __ATOMIC_RELAXED);
+
+    invariant(before > 0);
     return c;
 }
 
 struct rw_endpoint_config *rw_endpoint_config_unref(struct rw_endpoint_config *c)
 {
-    if (!c || __atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL) > 0)
+    unsigned before;
+
+    if (!c)
+        return NULL;
+    before = __atomic_fetch_sub(&c->refs, 1, __ATOMIC_ACQ_REL);
+    invariant(before > 0);
+    if (before > 1)
         return NULL;
     relabel_done(&c->relabel);
     arena_done(&c->memory);

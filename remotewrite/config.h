@@ -3,7 +3,7 @@
 
 #include "exporter/agent/config.h"
 #include "exporter/http/http.h"
-#include "remotewrite/labels.h"
+#include "remotewrite/relabel.h"
 
 /* Wire formats. */
 enum rw_form { RW_FORM_V1, RW_FORM_VM, RW_FORM_V2, RW_FORMS };

@@ -14,6 +14,8 @@
 #include "exporter/metric/series.h"
 #include "remotewrite/config.h"
 #include "remotewrite/sender.h"
+#include "remotewrite/timestamp.h"
+#include "remotewrite/transport.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -625,7 +627,7 @@ static void inbox_put(struct endpoint *e, struct endpoint_item item)
     e->inbox_items++;
     e->inbox_bytes += i->bytes;
     if (i->kind == ITEM_BATCH)
-        e->state.newest_in_ms = last_of(e->state.newest_in_ms, i->at.ms);
+        e->state.newest_in_ms = last_ms_after(e->state.newest_in_ms, i->at.ms);
     endpoint_unlock_and_wake(e);
 }
 

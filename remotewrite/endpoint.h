@@ -28,7 +28,7 @@ struct endpoint_state {
     bool has_spool, ready;
     /* The last members, which are no part of what is compared: */
     enum endpoint_phase phase;
-    int64_t newest_in_ms;                /* the last timestamp from the agent's loop, by last_of() */
+    int64_t newest_in_ms;                /* the last timestamp from the agent's loop, by last_ms_after() */
     float durations[ENDPOINT_DURATIONS]; /* seconds of requests since the last look */
     size_t n_durations;
 };

@@ -1,3 +1,5 @@
+/* Encodes and decodes the bytes that format.h shows. Owns nothing. Any thread. What is read may be damaged or
+ * hostile: reading stays inside the bytes, and goes forward only. */
 #include "remotewrite/format.h"
 
 #include <isa-l/crc.h>

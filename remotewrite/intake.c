@@ -10,7 +10,9 @@
 #include "exporter/num/num.h"
 #include "remotewrite/active.h"
 #include "remotewrite/body.h"
+#include "remotewrite/families.h"
 #include "remotewrite/format.h"
+#include "remotewrite/frame.h"
 #include "remotewrite/spool.h"
 
 #include <errno.h>
@@ -261,8 +263,7 @@ static void lane_end_missing(struct intake *in, const struct intake_lane *l, con
     n = series_set_missing(l->set, set, &gone);
     for (size_t i = 0; i < n; i += most) {
         CLEANUP(cleanup_label_bytes_free)
-        struct label_bytes *was =
-            label_bytes_new(l->set, gone + i, 0, size_min(most, n - i), in->config, NULL);
+        struct label_bytes *was = label_bytes_pick(l->set, gone + i, size_min(most, n - i), in->config);
 
         lane_end_series(in, l, was, at_ms);
     }
@@ -365,7 +366,7 @@ static void lane_set_series(struct intake *in, struct intake_lane *l, struct ser
 
         for (; at < end; at += size_min(step, end - at)) {
             (void)label_bytes_free(labels);
-            labels = label_bytes_new(set, NULL, at, size_min(step, end - at), in->config, &in->families);
+            labels = label_bytes_new(set, at, size_min(step, end - at), in->config, &in->families);
             frames_make(in, &frames, labels, at_ms);
             lane_log_dropped(in, l, labels);
             l->invalid += label_bytes_left_out(labels);
@@ -412,8 +413,8 @@ static void lane_relabel(struct intake *in, struct intake_lane *l, const double 
     CLEANUP(frames_done) struct frames changed = {0};
     size_t n = series_count(l->set);
 
-    labels = label_bytes_new(l->set, NULL, 0, n, in->config, &in->families);
-    fresh = label_bytes_new(l->set, NULL, 0, n, in->config, NULL);
+    labels = label_bytes_new(l->set, 0, n, in->config, &in->families);
+    fresh = label_bytes_new(l->set, 0, n, in->config, NULL);
     label_bytes_distil(fresh, was);
     label_bytes_distil(was, labels);
     lane_end_series(in, l, was, at_ms);

@@ -6,6 +6,7 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/invariant.h"
 #include "exporter/base/strset.h"
+#include "remotewrite/timestamp.h"
 
 #include <errno.h>
 
@@ -31,7 +32,7 @@ struct lane {
     struct lane *next;
     TAILQ_HEAD(records, record) records; /* by number, except that one in flight is the first */
     uint64_t done;                       /* this record of the lane and all before it were sent or dropped */
-    int64_t last_ms;                     /* timestamp appended, by last_of() */
+    int64_t last_ms;                     /* timestamp appended, by last_ms_after() */
     int64_t before_ms;                   /* likewise before last_ms went more than an hour ahead */
     int64_t stored_ms;                   /* likewise in the spool that is being attached */
     uint64_t segment;                    /* number of the newest with a record of it; 0: none */
@@ -511,7 +512,7 @@ static int64_t lane_go_on(struct lane *l, int64_t last, int64_t next)
 {
     if (next > last && !is_behind(next, last))
         l->before_ms = last;
-    return last_of(last, next);
+    return last_ms_after(last, next);
 }
 
 static void lane_advance(struct lane *l, int64_t ms)
@@ -535,7 +536,7 @@ void queue_append(struct queue *q, struct record_head *h, char *payload, size_t 
     r->payload = payload;
     (void)queue_link(q, r);
     lane_advance(r->lane, h->last_ms);
-    q->stats.last_ms = last_of(q->stats.last_ms, h->last_ms);
+    q->stats.last_ms = last_ms_after(q->stats.last_ms, h->last_ms);
     if (q->spool)
         queue_store(q, r);
 }
@@ -957,7 +958,7 @@ static void queue_merge_times(struct queue *q)
 
     for (struct lane *l = q->lanes; l; l = l->next) {
         stored_ms = later_ms(stored_ms, l->stored_ms);
-        l->last_ms = l->last_ms == INT64_MIN ? l->stored_ms : last_of(l->stored_ms, l->last_ms);
+        l->last_ms = l->last_ms == INT64_MIN ? l->stored_ms : last_ms_after(l->stored_ms, l->last_ms);
     }
     if (q->stats.last_ms == 0)
         q->stats.last_ms = stored_ms;

@@ -69,32 +69,9 @@ struct queue_stats {
     uint64_t unsaved;          /* samples waiting that are in memory only */
     uint64_t dropped[DROPS];   /* samples, since the start */
     int64_t oldest_ms;         /* timestamp waiting; 0 for none */
-    int64_t last_ms;           /* timestamp queued, see last_of(); 0 for none */
+    int64_t last_ms;           /* timestamp queued, see last_ms_after(); 0 for none */
     int disk_error;            /* negative errno of the last write, 0 if it succeeded */
 };
-
-/* A step back of the clock of less than this is a correction, and timestamps go on from the last. After a
- * larger one the earlier timestamps were wrong, such as those of a machine that began in the future: what
- * follows them must not be compared with the highest ever, or order would be off until that time. */
-enum { CLOCK_BACK_MS = 3600 * 1000 };
-
-/* Whether `next` may not follow `last`. */
-static inline bool is_behind(int64_t last, int64_t next)
-{
-    return next <= last && (uint64_t)last - (uint64_t)next < CLOCK_BACK_MS;
-}
-
-/* The timestamp from which others go on, of `last` and the one after it. */
-static inline int64_t last_of(int64_t last, int64_t next)
-{
-    return is_behind(last, next) ? last : next;
-}
-
-/* Of two timestamps. */
-static inline int64_t later_ms(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 struct queue *queue_new(const struct queue_options *o);
 struct queue *queue_free(struct queue *q);
@@ -112,7 +89,7 @@ uint64_t queue_detach(struct queue *q);
 void queue_append(struct queue *q, struct record_head *h, char *payload, size_t payload_n);
 /* Syncs everything appended to disk; what cannot be synced stays in memory. */
 void queue_sync(struct queue *q);
-/* The last timestamp appended to the lane, by last_of(); INT64_MIN if none. */
+/* The last timestamp appended to the lane, by last_ms_after(); INT64_MIN if none. */
 int64_t queue_last_ms(struct queue *q, struct str lane);
 /* The timestamp of the lane's next record at this time. Receivers insist on order within a series, so a clock
  * that was set back yields the last timestamp plus 1 ms. */

@@ -10,6 +10,7 @@
 #include "exporter/base/random.h"
 #include "remotewrite/body.h"
 #include "remotewrite/config.h"
+#include "remotewrite/timestamp.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -18,6 +18,7 @@
 #include "remotewrite/endpoint.h"
 #include "remotewrite/queue.h"
 #include "remotewrite/sender.h"
+#include "remotewrite/timestamp.h"
 
 #include <stdatomic.h>
 
@@ -87,7 +88,7 @@ static struct endpoint *rw_reap(struct rw_sink *s, struct endpoint *e)
     endpoint_join(e);
     endpoint_state(e, &st);
     invariant(st.phase == ENDPOINT_ENDED);
-    s->newest_ms = last_of(s->newest_ms, st.queue.last_ms);
+    s->newest_ms = last_ms_after(s->newest_ms, st.queue.last_ms);
     metrics_forget(m, "remote_name", c->name);
     if (st.queue.dropped[DROP_UNSAVED])
         metric_add(m, METRIC_RW_DROPPED, LV(queue_drop_words[DROP_UNSAVED], c->name, c->url_shown),
@@ -98,7 +99,7 @@ static struct endpoint *rw_reap(struct rw_sink *s, struct endpoint *e)
 /* The last timestamp that was taken: of what the spool has held, or of what came after it. */
 static int64_t rw_newest_ms(const struct endpoint_state *st)
 {
-    return st->newest_in_ms ? last_of(st->queue.last_ms, st->newest_in_ms) : st->queue.last_ms;
+    return st->newest_in_ms ? last_ms_after(st->queue.last_ms, st->newest_in_ms) : st->queue.last_ms;
 }
 
 static void rw_set_gauges(struct metrics *m, const char *const *labels, const struct endpoint_state *st,

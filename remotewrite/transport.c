@@ -1,10 +1,13 @@
-/* Requests over HTTP: headers of each format, credentials, and the response. */
+/* Requests over HTTP: headers of each format, credentials, and the response. Owns the request in flight,
+ * and the secrets that it needs. Sender's thread. It never retries by itself: the verdict is the sender's
+ * to act on. */
+#include "remotewrite/transport.h"
+
 #include "exporter/base/file.h"
 #include "exporter/http/cause.h"
 #include "exporter/http/http.h"
 #include "exporter/http/rule.h"
 #include "remotewrite/config.h"
-#include "remotewrite/sender.h"
 
 #include "exporter/base/buf.h"
 #include "exporter/base/secret.h"

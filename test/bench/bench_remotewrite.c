@@ -9,6 +9,7 @@
 #include "remotewrite/body.h"
 #include "remotewrite/config.h"
 #include "remotewrite/format.h"
+#include "remotewrite/frame.h"
 #include "remotewrite/intake.h"
 #include "remotewrite/labels.h"
 #include "remotewrite/queue.h"
@@ -48,7 +49,7 @@ static void make_labels(void *arg)
     struct work *w = arg;
 
     w->labels = label_bytes_free(w->labels);
-    w->labels = label_bytes_new(w->batch->set, NULL, 0, SERIES, &w->config, NULL);
+    w->labels = label_bytes_new(w->batch->set, 0, SERIES, &w->config, NULL);
 }
 
 static void make_frames(void *arg)

@@ -1,6 +1,6 @@
 /* What a receiver answers: its headers, and an error's body as it is shown to people. */
 #include "exporter/base/utf8.h"
-#include "remotewrite/sender.h"
+#include "remotewrite/transport.h"
 
 #include <assert.h>
 

@@ -8,6 +8,8 @@
 #include "remotewrite/queue.h"
 #include "remotewrite/sender.h"
 #include "remotewrite/spool.h"
+#include "remotewrite/timestamp.h"
+#include "remotewrite/transport.h"
 #include "test/universe/sim.h"
 #include "test/universe/world.h"
 

@@ -1,6 +1,6 @@
 #include "controller/placement/slot.h"
 #include "exporter/base/def.h"
-#include "remotewrite/queue.h"
+#include "remotewrite/timestamp.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

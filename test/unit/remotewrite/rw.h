@@ -11,6 +11,7 @@
 #include "remotewrite/body.h"
 #include "remotewrite/config.h"
 #include "remotewrite/labels.h"
+#include "remotewrite/relabel.h"
 
 #include <errno.h>
 #include <setjmp.h>

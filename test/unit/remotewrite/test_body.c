@@ -2,6 +2,8 @@
 #include "exporter/metric/batch.h"
 #include "exporter/metric/metrics.h"
 #include "remote_v2.pb-c.h"
+#include "remotewrite/families.h"
+#include "remotewrite/frame.h"
 #include "test/unit/remotewrite/rw.h"
 
 #include <errno.h>
@@ -21,7 +23,7 @@ static void make_block(struct buf *into)
 
     b->values[1] = rw_double(1ull << 63);
     b->values[2] = rw_double(RW_NAN_BITS);
-    l = label_bytes_new(b->set, NULL, 0, series_count(b->set), c, NULL);
+    l = label_bytes_new(b->set, 0, series_count(b->set), c, NULL);
     f = frame_new(l, 0, l->n, AT);
     assert_int_equal(buf_reserve(into, f->block_n, &room), 0);
     frame_fill(f, room, b->values, AT);

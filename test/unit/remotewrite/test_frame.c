@@ -6,7 +6,7 @@
 #include "exporter/metric/batch.h"
 #include "exporter/metric/batch_builder.h"
 #include "exporter/num/num.h"
-#include "remotewrite/body.h"
+#include "remotewrite/frame.h"
 #include "test/unit/remotewrite/rw.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ static struct label_bytes *labels_of(const struct batch *b, const char *yaml)
     struct rw_endpoint_config *c = rw_endpoint(yaml);
     struct label_bytes *l;
 
-    l = label_bytes_new(b->set, NULL, 0, series_count(b->set), c, NULL);
+    l = label_bytes_new(b->set, 0, series_count(b->set), c, NULL);
     (void)rw_endpoint_config_unref(c);
     return l;
 }

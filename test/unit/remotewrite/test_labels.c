@@ -1,6 +1,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/metric/batch.h"
 #include "remotewrite/labels.h"
+#include "remotewrite/relabel.h"
 #include "test/unit/remotewrite/rw.h"
 
 #include <errno.h>
@@ -51,7 +52,7 @@ static void fills_empty_labels_from_external_ones(void **state)
     BUF_AUTO(text, 1 << 20);
 
     (void)state;
-    l = label_bytes_new(b->set, NULL, 0, series_count(b->set), c, NULL);
+    l = label_bytes_new(b->set, 0, series_count(b->set), c, NULL);
     assert_int_equal(l->n, 1);
     rw_print_labels(label_bytes_at(l, 0), &text);
     assert_non_null(strstr(text.p, ";ds_app=fallback;"));
@@ -84,7 +85,7 @@ static void keeps_the_first_of_series_that_rules_merge(void **state)
     struct label_bytes *l;
 
     (void)state;
-    l = label_bytes_new(b->set, NULL, 0, series_count(b->set), c, NULL);
+    l = label_bytes_new(b->set, 0, series_count(b->set), c, NULL);
     assert_int_equal(l->n, 6);
     assert_int_equal(l->merged, 4);
     assert_int_equal(l->invalid, 0);
@@ -105,9 +106,9 @@ static void keeps_the_series_that_another_set_lacks(void **state)
     struct label_bytes *la, *lb, *lo;
 
     (void)state;
-    la = label_bytes_new(a->set, NULL, 0, series_count(a->set), c, NULL);
-    lb = label_bytes_new(b->set, NULL, 0, series_count(b->set), c, NULL);
-    lo = label_bytes_new(other->set, NULL, 0, series_count(other->set), c, NULL);
+    la = label_bytes_new(a->set, 0, series_count(a->set), c, NULL);
+    lb = label_bytes_new(b->set, 0, series_count(b->set), c, NULL);
+    lo = label_bytes_new(other->set, 0, series_count(other->set), c, NULL);
     label_bytes_distil(lo, la);
     assert_int_equal(lo->n, 3);
     label_bytes_distil(la, lb);

@@ -9,6 +9,7 @@
 #include "remotewrite/intake.h"
 #include "remotewrite/queue.h"
 #include "remotewrite/sender.h"
+#include "remotewrite/transport.h"
 #include "test/unit/remotewrite/rw.h"
 
 #include <errno.h>
