@@ -1,5 +1,6 @@
-/* Owns the file of active series. Called by the intake, on the sender's thread. The file is only appended to,
- * until most of it is obsolete; then a new one takes its name. */
+/* Owns the file of active series. Called by queue.c, on the sender's thread. The file is only appended to,
+ * until most of it is obsolete; then a new one takes its name. No file that has the name is ever half
+ * written, but for its end. */
 #include "remotewrite/active.h"
 
 #include "exporter/base/alloc.h"
@@ -26,7 +27,7 @@ static int active_put(struct active *a, const char *file, size_t *at, const stru
     buf_put(&bytes, head, sizeof(head));
     buf_put_str(&bytes, h->lane);
     buf_put_str(&bytes, block);
-    r = buf_failed(&bytes) ?: spool_append_file(a->spool, file, *at, buf_str(&bytes));
+    r = buf_failed(&bytes) ?: folder_append(a->folder, file, *at, buf_str(&bytes));
     *at += bytes.n;
     return r;
 }
@@ -61,16 +62,16 @@ static int active_rewrite(struct active *a, struct active_set *const *sets, size
     size_t at = SEGMENT_HEAD;
     int r;
 
-    spool_remove_file(a->spool, active_new);
-    r = spool_append_file(a->spool, active_new, 0, (struct str){segment_magic, SEGMENT_HEAD});
+    folder_remove(a->folder, active_new);
+    r = folder_append(a->folder, active_new, 0, (struct str){segment_magic, SEGMENT_HEAD});
     for (size_t i = 0; i < n && r == 0; i++) {
         sets[i]->stored = 0;
         if (sets[i]->frames->n)
             r = active_put_set(a, sets[i], active_new, &at);
     }
-    r = r ?: spool_commit_file(a->spool, active_new, active_name);
+    r = r ?: folder_commit(a->folder, active_new, active_name);
     if (r < 0)
-        spool_remove_file(a->spool, active_new);
+        folder_remove(a->folder, active_new);
     else
         a->stored = at;
     return r;
@@ -85,7 +86,7 @@ static int active_append(struct active *a, struct active_set *const *sets, size_
     for (size_t i = 0; i < n && r == 0; i++)
         if (sets[i]->is_unsaved)
             r = active_put_set(a, sets[i], active_name, &at);
-    r = r ?: spool_commit_file(a->spool, active_name, active_name);
+    r = r ?: folder_commit(a->folder, active_name, active_name);
     if (r == 0)
         a->stored = at;
     return r;
@@ -111,7 +112,7 @@ int active_save(struct active *a, struct active_set *const *sets, size_t n)
 {
     int r;
 
-    invariant(a->spool);
+    invariant(a->folder);
     r = active_store(a, sets, n);
     if (r == -ESTALE)
         r = active_store(a, sets, n);
@@ -120,8 +121,7 @@ int active_save(struct active *a, struct active_set *const *sets, size_t n)
     return r;
 }
 
-void active_open(struct active *a, struct spool *spool,
-                 void (*fn)(void *arg, struct str lane, struct frames *frames), void *arg)
+void active_open(struct active *a, struct folder *folder, active_load_fn fn, void *arg)
 {
     CLEANUP(frames_done) struct frames set = {0};
     BUF_AUTO(bytes, ACTIVE_MAX);
@@ -129,9 +129,9 @@ void active_open(struct active *a, struct spool *spool,
     struct segment_item item, last = {0};
     enum segment_found found;
 
-    a->spool = spool;
+    a->folder = folder;
     a->stored = 0;
-    if (spool_read_file(spool, active_name, &bytes) < 0)
+    if (folder_read(folder, active_name, &bytes) < 0)
         return;
     from = (struct segment_reader){.bytes = buf_str(&bytes)};
     while ((found = segment_next(&from, &item)) != SEGMENT_END) {
@@ -147,7 +147,9 @@ void active_open(struct active *a, struct spool *spool,
         if (h->kind == RECORD_SAMPLES) {
             struct frame *f = xcalloc(1, sizeof(*f));
 
-            *f = (struct frame){str_dup(item.payload), item.payload.n, .n = h->samples};
+            f->block = str_dup(item.payload);
+            f->block_n = item.payload.n;
+            f->n = h->samples;
             frames_add(&set, f);
         }
         if (h->kind == RECORD_MARKERS || h->first_ms + 1 == h->last_ms) {
@@ -159,5 +161,5 @@ void active_open(struct active *a, struct spool *spool,
 
 void active_close(struct active *a)
 {
-    a->spool = NULL;
+    a->folder = NULL;
 }

@@ -1,5 +1,5 @@
-/* The active series of an endpoint on disk, so that they get stale markers after a crash: the spool's file
- * "active". Sender thread.
+/* The active series of an endpoint on disk, so that they get stale markers after a crash: the file "active"
+ * of its folder. Sender thread; called by queue.c, to which the intake hands over its sets.
  *
  * It is a segment (format.h) of sets, each with one record for each frame of its scorer:
  *
@@ -9,12 +9,13 @@
  *     seq 8  kind markers  first_ms 0  last_ms 0  samples     0  lane "memory"  no payload
  *
  * seq numbers the sets, first_ms the frames of one, and last_ms is how many it has. A set replaces its
- * scorer's one before, and a scorer without series has one record of markers. */
+ * scorer's one before, and a scorer without series has one record of markers. "active.new" is a file that
+ * is to take the name, and is not read. */
 #pragma once
 
 #include "exporter/base/str.h"
+#include "remotewrite/folder.h"
 #include "remotewrite/frame.h"
-#include "remotewrite/spool.h"
 
 /* What one scorer has. Embedded in its owner. */
 struct active_set {
@@ -26,17 +27,19 @@ struct active_set {
 
 /* The file. Nothing is owned. */
 struct active {
-    struct spool *spool; /* NULL: none is open, and nothing is stored */
-    uint64_t sets;       /* stored in this run */
-    size_t stored;       /* bytes of the file; 0: it is not ours yet */
+    struct folder *folder; /* NULL: none is open, and nothing is stored */
+    uint64_t sets;         /* stored in this run */
+    size_t stored;         /* bytes of the file; 0: it is not ours yet */
 };
 
-/* Calls fn with each set that the previous run has left, in their order; fn may take its frames. What is
- * damaged is ignored: such series get no markers, and end after the receiver's lookback of five minutes. A
- * set that was not finished is ignored, too, unless another follows: then its last frame is damaged. */
-void active_open(struct active *a, struct spool *spool,
-                 void (*fn)(void *arg, struct str lane, struct frames *frames), void *arg);
-/* The spool is about to be closed. */
+/* Takes a set of the previous run. It may take the frames, too, and leaves an empty list then. */
+typedef void (*active_load_fn)(void *arg, struct str lane, struct frames *frames);
+
+/* Calls fn with each set that the previous run has left, in their order. What is damaged is ignored: such
+ * series get no markers, and end after the receiver's lookback of five minutes. A set that was not finished
+ * is ignored, too, unless another follows: then its last frame is damaged. */
+void active_open(struct active *a, struct folder *folder, active_load_fn fn, void *arg);
+/* The folder is about to be closed. */
 void active_close(struct active *a);
 /* Stores the sets that are not on disk as they are now; `sets` are all that there are. A negative errno: none
  * of them may be there. */

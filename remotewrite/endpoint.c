@@ -1,8 +1,10 @@
-/* Owns the thread, and all that it uses: queue, spool, intake, sender. */
+/* Owns the thread, and all that it uses: loop, queue, intake, sender, transports. Functions called thread_
+ * run on that thread, the public ones and inbox_put() on the agent's loop; what both touch is guarded by
+ * the lock, whose holder never blocks. Nothing but endpoint_join() and endpoint_free() waits for the
+ * thread. */
 #include "remotewrite/endpoint.h"
 
 #include "exporter/base/alloc.h"
-#include "exporter/base/backoff.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/invariant.h"
 #include "exporter/base/lock.h"
@@ -34,8 +36,6 @@ enum {
     SEGMENT_MAX = 16 << 20,
     SEGMENT_MIN = 64 << 10,
 };
-
-static const struct backoff spool_backoff = {1000, 60 * 1000, 60 * 1000};
 
 /* What the agent's loop hands over. */
 enum endpoint_item_kind {
@@ -78,26 +78,23 @@ struct endpoint {
     struct loop *loop;
     struct http *http;
     struct transport transport, metadata_transport;
-    struct spool *spool;
     struct queue *queue;
     struct intake *intake;
     struct sender *sender;
-    int spool_error;             /* of the last try to open it */
-    struct spool_stats unopened; /* what was found then */
-    unsigned spool_failures;
-    mono_ms spool_retry_at;
     struct post wake;
     struct timer tick, flush;
     mono_ms forget_at; /* lanes */
     bool stopping;
     mono_ms flush_ends; /* while stopping */
     bool draining;      /* `drain`, as the thread last saw it */
+    /* What was logged last, so that it is logged once. */
     uint64_t drops_logged;
     mono_ms drops_logged_at;
-    bool disk_failing;
+    bool closed_logged; /* the spool is not open, or was not when it was logged */
+    bool writes_logged; /* the spool cannot be written */
 };
 
-static void endpoint_set_timer(struct endpoint *e, struct timer *t, int64_t ms)
+static void thread_set_timer(struct endpoint *e, struct timer *t, int64_t ms)
 {
     loop_timer_set(e->loop, t, mono_add(loop_now(e->loop), ms));
 }
@@ -109,148 +106,118 @@ static void endpoint_enter(struct endpoint *e, enum endpoint_phase phase)
     e->state.phase = phase;
 }
 
-/* ---- The spool: opened at start or as soon as that is possible, and watched while it is open ---- */
+/* ---- The spool, of which the queue knows how it is, and the log tells when that changes ---- */
 
-static void spool_retry_later(struct endpoint *e)
+/* Logs why the spool is not open, once until it is. */
+static void thread_log_closed(struct endpoint *e, const struct queue_stats *now)
 {
-    e->spool_retry_at = mono_add(loop_now(e->loop), backoff_ms(&spool_backoff, ++e->spool_failures, -1));
-}
+    const char *text = "cannot open the spool, keeping samples in memory";
+    const char *why = strerror(-now->spool_error);
 
-/* Notes why the spool is not open; logs it once until it is. */
-static void spool_note_failure(struct endpoint *e, const struct spool *spool, int error)
-{
-    const char *text;
-
-    if (e->draining) /* the leader has it; there is nothing to send here */
+    if (now->spool_error == 0 || e->closed_logged)
         return;
-    if (error == -EBUSY)
-        spool_ask_for(e->dir);
-    e->unopened = spool_stats(spool);
-    text = error == -EBUSY        ? "spool is in use by another process, keeping samples in memory"
-           : e->unopened.unread.n ? "cannot read a spool segment, keeping samples in memory"
-                                  : "cannot open the spool, keeping samples in memory";
-    if (e->spool_error == 0)
-        log_error(text, L_STR("remote_name", e->used->name), L_STR("dir", e->dir),
-                  L_STR("err", e->unopened.unread.n ? e->unopened.error : strerror(-error)));
-    e->spool_error = error;
-    spool_retry_later(e);
-}
-
-static void spool_log_recovery(const struct endpoint *e, uint64_t lost)
-{
-    struct spool_stats found = spool_stats(e->spool);
-    struct queue_stats s = queue_stats(e->queue);
-
-    if (s.records || found.damaged_places || found.torn_bytes)
-        LOG_AT(found.damaged_places || lost ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "spool read",
-               L_STR("remote_name", e->used->name), L_INT("samples", s.samples), L_INT("records", s.records),
-               L_INT("samples_lost", lost), L_INT("damaged_bytes", found.damaged_bytes),
-               L_INT("torn_bytes", found.torn_bytes));
-}
-
-static size_t spool_segment_bytes(const struct endpoint *e)
-{
-    return size_max(SEGMENT_MIN, size_min(SEGMENT_MAX, e->used->max_spool_bytes / 8));
-}
-
-static void spool_open(struct endpoint *e)
-{
-    CLEANUP(cleanup_spool_free) struct spool *spool = NULL;
-    uint64_t lost = queue_stats(e->queue).dropped[DROP_DAMAGED];
-    int r = spool_new(&spool, e->dir, spool_segment_bytes(e)) ?: queue_attach(e->queue, spool);
-
-    if (r < 0) {
-        spool_note_failure(e, spool, r);
-        return;
+    if (now->spool_error == -EBUSY) {
+        text = "spool is in use by another process, keeping samples in memory";
+    } else if (now->spool.unread.n) {
+        text = "cannot read a spool segment, keeping samples in memory";
+        why = now->spool.error;
     }
-    e->spool = TAKE_PTR(spool);
-    if (e->spool_error < 0)
+    log_error(text, L_STR("remote_name", e->used->name), L_STR("dir", e->dir), L_STR("err", why));
+    e->closed_logged = true;
+}
+
+static void thread_log_removed(struct endpoint *e, uint64_t lost)
+{
+    log_error("spool folder was removed, making it anew", L_STR("remote_name", e->used->name),
+              L_STR("dir", e->dir), L_INT("samples_lost", lost));
+    e->closed_logged = true;
+}
+
+static void thread_log_opened(struct endpoint *e, uint64_t lost)
+{
+    struct queue_stats now = queue_stats(e->queue);
+    const struct spool_stats *found = &now.spool;
+    bool is_damaged = found->damaged_places || lost;
+
+    if (e->closed_logged)
         log_info("spool opened", L_STR("remote_name", e->used->name), L_STR("dir", e->dir));
-    e->spool_error = 0;
-    e->spool_failures = 0;
-    e->unopened = (struct spool_stats){0};
-    spool_log_recovery(e, queue_stats(e->queue).dropped[DROP_DAMAGED] - lost);
-    intake_attach(e->intake, e->spool);
+    e->closed_logged = false;
+    if (now.records || found->damaged_places || found->torn_bytes)
+        LOG_AT(is_damaged ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "spool read",
+               L_STR("remote_name", e->used->name), L_INT("samples", now.samples),
+               L_INT("records", now.records), L_INT("samples_lost", lost),
+               L_INT("damaged_bytes", found->damaged_bytes), L_INT("torn_bytes", found->torn_bytes));
 }
 
-static void spool_close(struct endpoint *e)
-{
-    intake_detach(e->intake);
-    e->spool = spool_free(e->spool);
-}
-
-static void spool_retry_now(struct endpoint *e)
-{
-    e->spool_retry_at = loop_now(e->loop);
-}
-
-/* What failed is tried again with back-off. */
-static void spool_watch(struct endpoint *e)
-{
-    bool due;
-
-    if (!e->dir)
-        return;
-    if (e->spool && e->spool->read_error < 0) { /* the queue has left it */
-        spool_note_failure(e, e->spool, e->spool->read_error);
-        spool_close(e);
-    } else if (e->spool && !spool_is_there(e->spool)) {
-        uint64_t lost = queue_detach(e->queue);
-
-        e->spool_error = -ENOENT;
-        log_error("spool folder was removed, making it anew", L_STR("remote_name", e->used->name),
-                  L_STR("dir", e->dir), L_INT("samples_lost", lost));
-        spool_close(e);
-        spool_retry_now(e);
-    } else if (e->spool) {
-        spool_trim(e->spool);
-    }
-    due = !mono_before(loop_now(e->loop), e->spool_retry_at);
-    if (!e->spool) {
-        if (due)
-            spool_open(e);
-        return;
-    }
-    if (due || queue_stats(e->queue).disk_error == 0)
-        queue_store_waiting(e->queue);
-    if (queue_stats(e->queue).disk_error == 0)
-        e->spool_failures = 0;
-    else if (due)
-        spool_retry_later(e);
-}
-
-static void spool_log_writes(struct endpoint *e)
+static void thread_log_writes(struct endpoint *e)
 {
     int error = queue_stats(e->queue).disk_error;
 
-    if (error < 0 && !e->disk_failing)
+    if (error < 0 && !e->writes_logged)
         log_error("cannot write the spool, keeping samples in memory", L_STR("remote_name", e->used->name),
                   L_STR("dir", e->dir), L_ERR(error));
-    else if (error == 0 && e->disk_failing)
+    else if (error == 0 && e->writes_logged)
         log_info("spool is writable again", L_STR("remote_name", e->used->name), L_STR("dir", e->dir));
-    e->disk_failing = error < 0;
+    e->writes_logged = error < 0;
 }
 
-/* What fdatasync() has confirmed waits for the next start; the rest is lost. */
-static void spool_last_words(struct endpoint *e)
+/* What fdatasync() has confirmed waits for the next start. */
+static void thread_log_remaining(const struct endpoint *e, const struct queue_stats *left)
 {
-    struct queue_stats s = queue_stats(e->queue);
-    int error = e->spool_error < 0 ? e->spool_error : s.disk_error;
+    const char *text = "samples remain in the spool for the next start";
 
-    if (s.samples > s.unsaved || e->unopened.unread.n)
-        log_info(e->draining ? "samples remain in the spool for the leader"
-                             : "samples remain in the spool for the next start",
-                 L_STR("remote_name", e->used->name), L_INT("samples", s.samples - s.unsaved),
-                 L_INT("unread_bytes", e->unopened.unread.bytes));
-    if (s.unsaved == 0)
+    if (e->draining)
+        text = "samples remain in the spool for the leader";
+    if (left->samples > left->unsaved || left->spool.unread.n)
+        log_info(text, L_STR("remote_name", e->used->name), L_INT("samples", left->samples - left->unsaved),
+                 L_INT("unread_bytes", left->spool.unread.bytes));
+}
+
+/* The rest is lost. */
+static void thread_log_lost(const struct endpoint *e, const struct queue_stats *left)
+{
+    int error = left->spool_error < 0 ? left->spool_error : left->disk_error;
+    const char *text = e->dir ? "samples lost: not stored in the spool" : "samples lost: no spool";
+
+    if (left->unsaved == 0)
         return;
-    queue_count_drop(e->queue, DROP_UNSAVED, s.unsaved);
     if (error < 0)
         log_warn("samples lost: not stored in the spool", L_STR("remote_name", e->used->name),
-                 L_INT("samples", s.unsaved), L_ERR(error));
+                 L_INT("samples", left->unsaved), L_ERR(error));
     else
-        log_warn(e->dir ? "samples lost: not stored in the spool" : "samples lost: no spool",
-                 L_STR("remote_name", e->used->name), L_INT("samples", s.unsaved));
+        log_warn(text, L_STR("remote_name", e->used->name), L_INT("samples", left->unsaved));
+}
+
+/* Samples so far of which the disk has lost the only copy. */
+static uint64_t thread_samples_lost(const struct endpoint *e)
+{
+    return queue_stats(e->queue).dropped[DROP_DAMAGED];
+}
+
+static void thread_open_spool(struct endpoint *e)
+{
+    uint64_t before = thread_samples_lost(e);
+    struct queue_stats now;
+
+    if (queue_open(e->queue, loop_now(e->loop))) {
+        thread_log_opened(e, thread_samples_lost(e) - before);
+        intake_attach(e->intake);
+        return;
+    }
+    now = queue_stats(e->queue);
+    thread_log_closed(e, &now);
+}
+
+/* What has failed is tried again. */
+static void thread_watch_spool(struct endpoint *e)
+{
+    uint64_t before = thread_samples_lost(e);
+
+    if (!e->dir)
+        return;
+    if (!queue_watch(e->queue, loop_now(e->loop)))
+        thread_log_removed(e, thread_samples_lost(e) - before);
+    thread_open_spool(e);
 }
 
 /* ---- The thread ---- */
@@ -262,16 +229,13 @@ static void thread_publish_state(struct endpoint *e)
 
     memset(&now, 0, sizeof(now));
     now.sender = *sender_stats(e->sender);
-    now.spool = e->spool ? spool_stats(e->spool) : e->unopened;
-    now.spool_error = e->spool_error;
     now.series = intake_series(e->intake);
-    now.has_spool = e->spool != NULL;
     now.ready = true;
     lock_take(&e->lock);
     queue_count_drop(e->queue, DROP_BUSY, e->busy);
     e->busy = 0;
     now.queue = queue_stats(e->queue);
-    /* Should padding differ, others look in vain. */
+    /* Differing padding only causes a spurious wake-up. */
     news = memcmp(to, &now, offsetof(struct endpoint_state, phase)) != 0;
     if (to->sender.requests != now.sender.requests && to->n_durations < ENDPOINT_DURATIONS)
         to->durations[to->n_durations++] = (float)now.sender.seconds;
@@ -281,43 +245,57 @@ static void thread_publish_state(struct endpoint *e)
         e->changed(e->arg);
 }
 
+/* These are logged where they happen. */
+static bool drop_is_logged(enum queue_drop why)
+{
+    return why == DROP_REJECTED || why == DROP_INVALID || why == DROP_DAMAGED || why == DROP_UNSAVED;
+}
+
 /* One line for a burst of drops, and one a minute while they continue. */
-static void log_drops(struct endpoint *e)
+static void thread_log_drops(struct endpoint *e)
 {
     struct queue_stats s = queue_stats(e->queue);
-    uint64_t total = 0;
     mono_ms now = loop_now(e->loop);
-    const char *why = "";
+    const char *reason = "";
+    uint64_t total = 0;
 
     for (unsigned i = 0; i < DROPS; i++) {
-        /* Logged where they happen. */
-        if (i == DROP_REJECTED || i == DROP_INVALID || i == DROP_DAMAGED || i == DROP_UNSAVED)
+        if (drop_is_logged((enum queue_drop)i) || s.dropped[i] == 0)
             continue;
         total += s.dropped[i];
-        why = s.dropped[i] ? queue_drop_words[i] : why;
+        reason = queue_drop_words[i];
     }
-    if (total == e->drops_logged ||
-        (e->drops_logged && mono_before(now, mono_add(e->drops_logged_at, DROP_LOG_MS))))
+    if (total == e->drops_logged)
         return;
-    log_error("samples dropped", L_STR("remote_name", e->used->name), L_STR("reason", why),
+    if (e->drops_logged && mono_before(now, mono_add(e->drops_logged_at, DROP_LOG_MS)))
+        return;
+    log_error("samples dropped", L_STR("remote_name", e->used->name), L_STR("reason", reason),
               L_INT("samples", total - e->drops_logged));
     e->drops_logged = total;
     e->drops_logged_at = now;
 }
 
-/* All is sent, or the leader wants the spool. Asked under the lock that endpoint_drain() takes. */
+/* Nothing is left to send, or the leader wants the spool. */
+static bool thread_may_end_drain(const struct endpoint *e)
+{
+    if (queue_is_wanted(e->queue))
+        return true;
+    return sender_done(e->sender) && queue_stats(e->queue).samples == 0;
+}
+
+/* Asked under the lock that endpoint_drain() and endpoint_lead() take. */
 static bool thread_has_drained(struct endpoint *e)
 {
-    bool wanted = e->draining && e->spool && spool_is_asked_for(e->spool), drained;
+    bool has_drained;
 
-    if (!e->draining || !(wanted || (sender_done(e->sender) && queue_stats(e->queue).samples == 0)))
+    if (!e->draining || !thread_may_end_drain(e))
         return false;
     lock_take(&e->lock);
-    drained = e->drain && !e->inbox;
-    if (drained)
+    has_drained = e->drain && !e->inbox;
+    if (has_drained)
         endpoint_enter(e, ENDPOINT_ENDING);
     lock_release(&e->lock);
-    return drained;
+    return has_drained;
 }
 
 static void thread_on_turn(void *arg, double seconds)
@@ -335,7 +313,7 @@ static void thread_on_flush_end(struct timer *t)
     loop_stop(CONTAINER_OF(t, struct endpoint, flush)->loop);
 }
 
-static void items_free(struct endpoint_item *i)
+static void inbox_free_items(struct endpoint_item *i)
 {
     for (struct endpoint_item *next; i; i = next) {
         next = i->next;
@@ -351,6 +329,9 @@ static struct queue_options thread_queue_options(const struct endpoint *e)
 {
     const struct rw_endpoint_config *c = e->used;
     struct queue_options o = {
+        .dir = e->dir,
+        .segment_bytes = size_max(SEGMENT_MIN, size_min(SEGMENT_MAX, c->max_spool_bytes / 8)),
+        .is_standby = e->draining,
         .max_bytes = !e->dir && !c->max_spool_given ? MEMORY_ONLY_BYTES : c->max_spool_bytes,
         .policy = c->full_policy,
         .age_limit_ms = c->sample_age_limit_ms,
@@ -361,17 +342,20 @@ static struct queue_options thread_queue_options(const struct endpoint *e)
     return o;
 }
 
+static void thread_configure_queue(struct endpoint *e)
+{
+    struct queue_options o = thread_queue_options(e);
+
+    queue_configure(e->queue, &o);
+}
+
 /* Everything goes on with another configuration of the same place. */
 static void thread_configure(struct endpoint *e, struct rw_endpoint_config *c)
 {
     struct rw_endpoint_config *was = e->used;
-    struct queue_options o;
 
     e->used = rw_endpoint_config_ref(c);
-    o = thread_queue_options(e);
-    queue_configure(e->queue, &o);
-    if (e->spool)
-        e->spool->segment_bytes = spool_segment_bytes(e);
+    thread_configure_queue(e);
     intake_configure(e->intake, c);
     e->transport.config = e->metadata_transport.config = c;
     sender_configure(e->sender, c);
@@ -431,14 +415,15 @@ static void thread_on_wake(struct post *p)
     e->draining = e->drain;
     flush_ms = e->flush_ms;
     lock_release(&e->lock);
+    thread_configure_queue(e);
     for (const struct endpoint_item *i = list; i; i = i->next)
         thread_take(e, i);
     intake_commit(e->intake);
-    items_free(list);
+    inbox_free_items(list);
     if (flush_ms >= 0)
         thread_flush(e, flush_ms);
-    spool_log_writes(e);
-    log_drops(e);
+    thread_log_writes(e);
+    thread_log_drops(e);
     sender_kick(e->sender);
 }
 
@@ -454,13 +439,13 @@ static void thread_on_tick(struct timer *t)
         intake_forget(e->intake, loop_now(e->loop), now);
         e->forget_at = mono_add(loop_now(e->loop), FORGET_MS);
     }
-    spool_watch(e);
-    spool_log_writes(e);
+    thread_watch_spool(e);
+    thread_log_writes(e);
     queue_sync_position(e->queue);
-    log_drops(e);
+    thread_log_drops(e);
     sender_tick(e->sender);
     sender_kick(e->sender);
-    endpoint_set_timer(e, t, TICK_MS);
+    thread_set_timer(e, t, TICK_MS);
 }
 
 static void thread_open(struct endpoint *e)
@@ -475,7 +460,7 @@ static void thread_open(struct endpoint *e)
     so.queue = e->queue = queue_new(&qo);
     e->intake = intake_new(c, e->queue);
     if (e->dir)
-        spool_open(e);
+        thread_open_spool(e);
     else
         log_warn("no storage path: pending samples are kept in memory and lost at a restart",
                  L_STR("remote_name", c->name));
@@ -483,20 +468,21 @@ static void thread_open(struct endpoint *e)
     e->sender = sender_new(&so);
 }
 
-/* Stores what waits and tells what is lost. From then on another endpoint may open the folder. */
+/* Stores what waits and logs what is lost. From then on another endpoint may open the folder. */
 static void thread_close(struct endpoint *e)
 {
     struct queue_stats left;
 
     e->sender = sender_free(e->sender);
-    spool_retry_now(e);
-    spool_watch(e);
-    queue_sync_position(e->queue);
-    spool_last_words(e);
+    queue_retry_now(e->queue, loop_now(e->loop));
+    thread_watch_spool(e);
+    queue_close(e->queue);
     left = queue_stats(e->queue);
+    thread_log_remaining(e, &left);
+    thread_log_lost(e, &left);
+    left.dropped[DROP_UNSAVED] += left.unsaved;
     e->intake = intake_free(e->intake);
     e->queue = queue_free(e->queue);
-    e->spool = spool_free(e->spool);
     lock_take(&e->lock);
     e->state.queue = left;
     endpoint_enter(e, ENDPOINT_ENDED);
@@ -513,7 +499,7 @@ static void *thread_run(void *arg)
     (void)pthread_setname_np(pthread_self(), "remote write");
     thread_open(e);
     loop_on_turn(e->loop, thread_on_turn, e);
-    endpoint_set_timer(e, &e->tick, 0);
+    thread_set_timer(e, &e->tick, 0);
     r = loop_run(e->loop);
     if (r < 0)
         log_error("endpoint failed", L_STR("remote_name", e->used->name), L_ERR(r));
@@ -597,7 +583,7 @@ struct endpoint *endpoint_free(struct endpoint *e)
     endpoint_join(e);
     (void)http_free(e->http);
     (void)loop_free(e->loop);
-    items_free(e->inbox);
+    inbox_free_items(e->inbox);
     lock_done(&e->lock);
     (void)rw_endpoint_config_unref(e->config);
     (void)rw_endpoint_config_unref(e->used);
@@ -619,7 +605,7 @@ static void inbox_put(struct endpoint *e, struct endpoint_item item)
         (e->inbox_items >= INBOX_MAX_ITEMS || e->inbox_bytes + i->bytes > INBOX_MAX_BYTES)) {
         e->busy += samples;
         lock_release(&e->lock);
-        items_free(i);
+        inbox_free_items(i);
         return;
     }
     *e->inbox_end = i;
@@ -668,14 +654,21 @@ void endpoint_metrics(struct endpoint *e, const struct metrics *m, unix_ms at)
                      .kind = ITEM_METRICS, .metrics = metrics_copy(m), .at = at, .bytes = METRICS_BYTES});
 }
 
-bool endpoint_drain(struct endpoint *e, bool drain)
+void endpoint_drain(struct endpoint *e)
+{
+    lock_take(&e->lock);
+    e->drain = true;
+    endpoint_unlock_and_wake(e);
+}
+
+bool endpoint_lead(struct endpoint *e)
 {
     bool runs;
 
-    if (e->drain && !drain) /* which no other thread sets */
+    if (e->drain) /* which no other thread sets */
         inbox_put(e, (struct endpoint_item){.kind = ITEM_LEAD});
     lock_take(&e->lock);
-    e->drain = drain;
+    e->drain = false;
     runs = e->state.phase == ENDPOINT_RUNNING;
     endpoint_unlock_and_wake(e);
     return runs;

@@ -6,7 +6,6 @@
 #include "remotewrite/intake.h"
 #include "remotewrite/queue.h"
 #include "remotewrite/sender.h"
-#include "remotewrite/spool.h"
 
 struct endpoint;
 
@@ -22,10 +21,8 @@ enum endpoint_phase {
 struct endpoint_state {
     struct queue_stats queue;
     struct sender_stats sender;
-    struct spool_stats spool;
-    int spool_error; /* negative errno: why the spool is not open */
-    size_t series;
-    bool has_spool, ready;
+    size_t series; /* that are active */
+    bool ready;    /* the thread has begun */
     /* The last members, which are no part of what is compared: */
     enum endpoint_phase phase;
     int64_t newest_in_ms;                /* the last timestamp from the agent's loop, by last_ms_after() */
@@ -33,7 +30,7 @@ struct endpoint_state {
     size_t n_durations;
 };
 
-/* Starts the thread, as endpoint_drain(drain) leaves it; takes a reference to c. storage_path: NULL for
+/* Starts the thread, which drains from the start if `drain`; takes a reference to c. storage_path: NULL for
  * memory only. The thread calls changed(arg), if any, when the state has changed, at last to ENDPOINT_ENDED.
  * -EAGAIN, -EMFILE. */
 MUST_USE int endpoint_new(struct endpoint **ret, struct rw_endpoint_config *c, const char *storage_path,
@@ -42,9 +39,11 @@ MUST_USE int endpoint_new(struct endpoint **ret, struct rw_endpoint_config *c, c
  * Another call can only shorten that time. */
 void endpoint_stop(struct endpoint *e, int64_t flush_ms);
 /* Another agent continues the series: sends what is queued, without stale markers, and ends the thread, at
- * once if that agent wants the spool. Nothing may be published until `drain` is false again. False if the
- * endpoint no longer runs. */
-bool endpoint_drain(struct endpoint *e, bool drain);
+ * once if that agent wants the spool. Nothing may be published until endpoint_lead(). */
+void endpoint_drain(struct endpoint *e);
+/* This agent continues the series, as it does at first. False if the endpoint no longer runs, as it has
+ * drained. */
+bool endpoint_lead(struct endpoint *e);
 /* Waits for the thread, unless it has ended; endpoint_state() then tells what it has left. */
 void endpoint_join(struct endpoint *e);
 /* Waits for the thread, which ends soon after the flush time (1 s if endpoint_stop() was not called). */

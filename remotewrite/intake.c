@@ -1,10 +1,13 @@
-/* Owns each scorer's set of series and the frames built from it. */
+/* Owns each scorer's set of series and the frames built from it. Called by the endpoint, on the sender's
+ * thread. No series is left without an end: it is active, at the latest when its first sample is queued,
+ * until its stale marker is queued. */
 #include "remotewrite/intake.h"
 
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
+#include "exporter/base/invariant.h"
 #include "exporter/base/log.h"
-#include "exporter/base/strset.h"
+#include "exporter/base/map.h"
 #include "exporter/metric/batch.h"
 #include "exporter/metric/series.h"
 #include "exporter/num/num.h"
@@ -13,14 +16,13 @@
 #include "remotewrite/families.h"
 #include "remotewrite/format.h"
 #include "remotewrite/frame.h"
-#include "remotewrite/spool.h"
 
 #include <errno.h>
 #include <stdio.h>
 
 /* The series of one scorer; without a name, the program's own metrics. */
 struct intake_lane {
-    struct intake_lane *next;
+    TAILQ_ENTRY(intake_lane) entry;
     struct series_set *set; /* of the last batch; NULL: none yet in this run, or the own metrics */
     struct frames frames;   /* of the active series; those of the previous run are only blocks */
     struct batch *taken;    /* not queued yet */
@@ -29,7 +31,6 @@ struct intake_lane {
     bool is_settled;     /* its series are those of a scorer that runs, or have ended */
     mono_ms grace_until; /* 0: not begun */
     size_t invalid;      /* series of the set that are dropped */
-    bool is_idle;        /* for intake_forget() */
     struct str name;
     char text[];
 };
@@ -37,10 +38,8 @@ struct intake_lane {
 struct intake {
     const struct rw_endpoint_config *config;
     struct queue *queue;
-    struct active active;
-    struct intake_lane *lanes, **lanes_end;
-    struct strset names;          /* of the lanes, */
-    struct intake_lane **by_name; /* which have the same places here */
+    struct map by_name; /* the lanes, for finding one */
+    TAILQ_HEAD(, intake_lane) lanes;
     struct families families;
     bool save_failed;
 };
@@ -83,25 +82,10 @@ static size_t frames_series(const struct frames *f)
 
 /* ---- Lanes ---- */
 
-/* Adds the lane to the list, and to the index. */
-static void lane_index(struct intake *in, struct intake_lane *l)
-{
-    size_t place = strset_add(&in->names, l->name);
-
-    if ((place & (place - 1)) == 0)
-        in->by_name = xreallocarray(in->by_name, 2 * place + 1, sizeof(*in->by_name));
-    in->by_name[place] = l;
-    l->next = NULL;
-    *in->lanes_end = l;
-    in->lanes_end = &l->next;
-}
-
 /* NULL if there is none of this name. */
 static struct intake_lane *lane_find(const struct intake *in, struct str name)
 {
-    size_t place = strset_find(&in->names, name);
-
-    return place == SIZE_MAX ? NULL : in->by_name[place];
+    return map_get_str(&in->by_name, name);
 }
 
 /* The lane of this name, which is made if need be. */
@@ -114,7 +98,8 @@ static struct intake_lane *lane_make(struct intake *in, struct str name)
     l = xcalloc(1, sizeof(*l) + name.n + 1);
     l->name = (struct str){memcpy(l->text, name.p, name.n), name.n};
     l->active = (struct active_set){.lane = l->name, .frames = &l->frames};
-    lane_index(in, l);
+    map_set_str(&in->by_name, l->name, l);
+    TAILQ_INSERT_TAIL(&in->lanes, l, entry);
     return l;
 }
 
@@ -124,7 +109,7 @@ struct intake *intake_new(const struct rw_endpoint_config *c, struct queue *q)
 
     in->config = c;
     in->queue = q;
-    in->lanes_end = &in->lanes;
+    TAILQ_INIT(&in->lanes);
     in->families.started_ms = metrics_process_start_ms();
     return in;
 }
@@ -135,21 +120,22 @@ struct intake *intake_new(const struct rw_endpoint_config *c, struct queue *q)
 static void intake_save(struct intake *in)
 {
     CLEANUP(cleanup_free) struct active_set **sets = NULL;
+    struct intake_lane *l;
     bool unsaved = false;
     size_t n = 0;
     int r;
 
-    for (const struct intake_lane *l = in->lanes; l; l = l->next) {
+    TAILQ_FOREACH (l, &in->lanes, entry) {
         unsaved = unsaved || l->active.is_unsaved;
         n++;
     }
-    if (!unsaved || !in->active.spool)
+    if (!unsaved || !queue_has_active(in->queue))
         return;
     sets = xmalloc(n * sizeof(struct active_set *));
     n = 0;
-    for (struct intake_lane *l = in->lanes; l; l = l->next)
+    TAILQ_FOREACH (l, &in->lanes, entry)
         sets[n++] = &l->active;
-    r = active_save(&in->active, sets, n);
+    r = queue_save_active(in->queue, sets, n);
     if (r < 0 && !in->save_failed)
         log_warn("cannot store the active series: after a crash they get no stale markers",
                  L_STR("remote_name", in->config->name), L_ERR(r));
@@ -168,21 +154,22 @@ static void lane_load(void *arg, struct str name, struct frames *frames)
     *frames = (struct frames){0};
 }
 
-void intake_attach(struct intake *in, struct spool *spool)
+void intake_attach(struct intake *in)
 {
-    active_open(&in->active, spool, lane_load, in);
-    for (struct intake_lane *l = in->lanes; l; l = l->next)
+    struct intake_lane *l;
+
+    queue_load_active(in->queue, lane_load, in);
+    TAILQ_FOREACH (l, &in->lanes, entry)
         l->active.is_unsaved = true;
     intake_save(in);
 }
 
-void intake_detach(struct intake *in)
+static void lane_free(struct intake *in, struct intake_lane *l)
 {
-    active_close(&in->active);
-}
+    const struct intake_lane *taken = map_take_str(&in->by_name, l->name);
 
-static void lane_free(struct intake_lane *l)
-{
+    invariant(taken == l);
+    TAILQ_REMOVE(&in->lanes, l, entry);
     frames_done(&l->frames);
     (void)batch_unref(l->taken);
     (void)series_set_unref(l->set);
@@ -191,14 +178,13 @@ static void lane_free(struct intake_lane *l)
 
 struct intake *intake_free(struct intake *in)
 {
+    struct intake_lane *l;
+
     if (!in)
         return NULL;
-    for (struct intake_lane *l = in->lanes, *next; l; l = next) {
-        next = l->next;
-        lane_free(l);
-    }
-    strset_done(&in->names);
-    free(in->by_name);
+    while ((l = TAILQ_FIRST(&in->lanes)))
+        lane_free(in, l);
+    map_done(&in->by_name);
     families_done(&in->families);
     free(in);
     return NULL;
@@ -245,21 +231,25 @@ static void lane_end_series(struct intake *in, const struct intake_lane *l, cons
         lane_append_markers(in, l, frames.list[i], at_ms);
 }
 
-/* Queues stale markers for active series that are not in the new set, nor in its labels; both may be NULL. */
-static void lane_end_missing(struct intake *in, const struct intake_lane *l, const struct series_set *set,
-                             const struct label_bytes *now, int64_t at_ms)
+/* Queues stale markers for active series with labels that `now` (may be NULL) does not have. */
+static void lane_end_labels(struct intake *in, const struct intake_lane *l, const struct label_bytes *now,
+                            int64_t at_ms)
 {
-    size_t n, most = (size_t)in->config->max_samples_per_send;
+    CLEANUP(cleanup_label_bytes_free) struct label_bytes *was = frames_labels(&l->frames);
+
+    label_bytes_distil(was, now);
+    lane_end_series(in, l, was, at_ms);
+}
+
+/* Queues stale markers for series of the last set that the new one (may be NULL) does not have. */
+static void lane_end_names(struct intake *in, const struct intake_lane *l, const struct series_set *set,
+                           int64_t at_ms)
+{
     CLEANUP(cleanup_free) uint32_t *gone = NULL;
+    size_t most = (size_t)in->config->max_samples_per_send, n;
 
-    /* Rules may give a new series the labels of an old one. */
-    if (!l->set || in->config->relabel.n) {
-        CLEANUP(cleanup_label_bytes_free) struct label_bytes *was = frames_labels(&l->frames);
-
-        label_bytes_distil(was, now);
-        lane_end_series(in, l, was, at_ms);
+    if (!l->set)
         return;
-    }
     n = series_set_missing(l->set, set, &gone);
     for (size_t i = 0; i < n; i += most) {
         CLEANUP(cleanup_label_bytes_free)
@@ -267,6 +257,22 @@ static void lane_end_missing(struct intake *in, const struct intake_lane *l, con
 
         lane_end_series(in, l, was, at_ms);
     }
+}
+
+/* Of series of a previous run, only labels are known; and rules may give a new series the labels of an old
+ * one. */
+static bool lane_compares_labels(const struct intake *in, const struct intake_lane *l)
+{
+    return in->config->relabel.n || (!l->set && l->frames.n);
+}
+
+/* Queues stale markers for all active series. */
+static void lane_end_all(struct intake *in, const struct intake_lane *l, int64_t at_ms)
+{
+    if (lane_compares_labels(in, l))
+        lane_end_labels(in, l, NULL, at_ms);
+    else
+        lane_end_names(in, l, NULL, at_ms);
 }
 
 static void lane_publish(struct intake *in, const struct intake_lane *l, const double *values, int64_t at_ms)
@@ -280,9 +286,11 @@ static void lane_publish(struct intake *in, const struct intake_lane *l, const d
  * samples. At worst a marker is sent twice. */
 void intake_commit(struct intake *in)
 {
+    struct intake_lane *l;
+
     queue_sync(in->queue);
     intake_save(in);
-    for (struct intake_lane *l = in->lanes; l; l = l->next) {
+    TAILQ_FOREACH (l, &in->lanes, entry) {
         if (l->taken)
             lane_publish(in, l, l->taken->values, l->taken_ms);
         l->taken = batch_unref(l->taken);
@@ -345,38 +353,67 @@ static void lane_keep_frames(struct intake *in, struct intake_lane *l, const str
     l->frames.n = n;
 }
 
+/* Makes frames for the series [from, to), whose labels are never needed at once. */
+static void lane_frame_range(struct intake *in, struct intake_lane *l, const struct series_set *set,
+                             size_t from, size_t to, int64_t at_ms, struct frames *into)
+{
+    size_t step = (size_t)in->config->max_samples_per_send;
+
+    for (size_t at = from; at < to; at += size_min(step, to - at)) {
+        CLEANUP(cleanup_label_bytes_free)
+        struct label_bytes *labels =
+            label_bytes_new(set, at, size_min(step, to - at), in->config, &in->families);
+
+        frames_make(in, into, labels, at_ms);
+        lane_log_dropped(in, l, labels);
+        l->invalid += label_bytes_left_out(labels);
+    }
+}
+
+/* Makes frames for a set, with those of the last one that can be reused; queues markers for what is gone. */
+static void lane_frame_parts(struct intake *in, struct intake_lane *l, const struct series_set *set,
+                             int64_t at_ms, struct frames *into)
+{
+    CLEANUP(frames_done) struct frames kept = {0};
+    size_t at = 0;
+
+    lane_keep_frames(in, l, set, at_ms);
+    kept = l->frames;
+    l->frames = (struct frames){0};
+    l->invalid = 0;
+    for (size_t i = 0; i < kept.n; i++) {
+        struct frame *f = TAKE_PTR(kept.list[i]);
+
+        lane_frame_range(in, l, set, at, f->series[0], at_ms, into);
+        at = f->series[0] + f->n;
+        frames_add(into, f);
+    }
+    lane_frame_range(in, l, set, at, series_count(set), at_ms, into);
+    lane_end_names(in, l, set, at_ms);
+}
+
+/* Likewise where labels are compared, which takes all of them at once. */
+static void lane_frame_whole(struct intake *in, struct intake_lane *l, const struct series_set *set,
+                             int64_t at_ms, struct frames *into)
+{
+    CLEANUP(cleanup_label_bytes_free)
+    struct label_bytes *labels = label_bytes_new(set, 0, series_count(set), in->config, &in->families);
+
+    frames_make(in, into, labels, at_ms);
+    lane_log_dropped(in, l, labels);
+    l->invalid = label_bytes_left_out(labels);
+    lane_end_labels(in, l, labels, at_ms);
+}
+
 /* The scorer's first batch, or one with other series than the last. */
 static void lane_set_series(struct intake *in, struct intake_lane *l, struct series_set *set, int64_t at_ms)
 {
-    CLEANUP(cleanup_label_bytes_free) struct label_bytes *labels = NULL;
-    CLEANUP(frames_done) struct frames was = {0};
     struct frames frames = {0};
-    size_t all = series_count(set), step = all, at = 0;
 
-    /* Mostly, all labels are never needed at once, nor what the old frames hold. */
-    if (!in->config->relabel.n && (l->set || !l->frames.n)) {
-        step = (size_t)in->config->max_samples_per_send;
-        lane_keep_frames(in, l, set, at_ms);
-        was = l->frames;
-        l->frames = (struct frames){0};
-    }
-    l->invalid = 0;
-    for (size_t k = 0; k <= was.n; k++) {
-        size_t end = k < was.n ? was.list[k]->series[0] : all;
-
-        for (; at < end; at += size_min(step, end - at)) {
-            (void)label_bytes_free(labels);
-            labels = label_bytes_new(set, at, size_min(step, end - at), in->config, &in->families);
-            frames_make(in, &frames, labels, at_ms);
-            lane_log_dropped(in, l, labels);
-            l->invalid += label_bytes_left_out(labels);
-        }
-        if (k < was.n) {
-            at += was.list[k]->n;
-            frames_add(&frames, TAKE_PTR(was.list[k]));
-        }
-    }
-    lane_end_missing(in, l, set, labels, at_ms);
+    if (lane_compares_labels(in, l))
+        lane_frame_whole(in, l, set, at_ms, &frames);
+    else
+        lane_frame_parts(in, l, set, at_ms, &frames);
     frames_done(&l->frames);
     l->frames = frames;
     (void)series_set_unref(l->set);
@@ -446,7 +483,7 @@ static void lane_end(struct intake *in, struct intake_lane *l, int64_t at_ms)
 {
     if (l->taken)
         intake_commit(in);
-    lane_end_missing(in, l, NULL, NULL, queue_next_ms(in->queue, l->name, at_ms));
+    lane_end_all(in, l, queue_next_ms(in->queue, l->name, at_ms));
     frames_done(&l->frames);
     l->set = series_set_unref(l->set);
     l->active.is_unsaved = l->is_settled = true;
@@ -462,7 +499,9 @@ void intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms)
 
 void intake_resume(struct intake *in)
 {
-    for (struct intake_lane *l = in->lanes; l; l = l->next)
+    struct intake_lane *l;
+
+    TAILQ_FOREACH (l, &in->lanes, entry)
         if (l->set) {
             l->is_settled = false;
             l->grace_until = (mono_ms){0};
@@ -471,7 +510,9 @@ void intake_resume(struct intake *in)
 
 void intake_grace(struct intake *in, mono_ms now, int64_t at_ms)
 {
-    for (struct intake_lane *l = in->lanes; l; l = l->next) {
+    struct intake_lane *l;
+
+    TAILQ_FOREACH (l, &in->lanes, entry) {
         if (l->is_settled || l->frames.n == 0 || l->name.n == 0)
             continue;
         if (l->grace_until.ms == 0)
@@ -488,7 +529,9 @@ void intake_grace(struct intake *in, mono_ms now, int64_t at_ms)
 
 void intake_stop(struct intake *in, int64_t now_ms)
 {
-    for (struct intake_lane *l = in->lanes; l; l = l->next)
+    struct intake_lane *l;
+
+    TAILQ_FOREACH (l, &in->lanes, entry)
         lane_end(in, l, now_ms);
     intake_commit(in);
 }
@@ -500,7 +543,7 @@ static bool intake_uses_lane(void *arg, struct str name)
     struct intake *in = arg;
     const struct intake_lane *l = lane_find(in, name);
 
-    return l && (l->set || l->taken || l->frames.n || (in->active.spool && l->active.is_unsaved));
+    return l && (l->set || l->taken || l->frames.n || (queue_has_active(in->queue) && l->active.is_unsaved));
 }
 
 void intake_forget(struct intake *in, mono_ms now, int64_t wall_ms)
@@ -508,16 +551,10 @@ void intake_forget(struct intake *in, mono_ms now, int64_t wall_ms)
     struct intake_lane *next;
 
     queue_forget_lanes(in->queue, now, wall_ms, intake_uses_lane, in);
-    for (struct intake_lane *l = in->lanes; l; l = l->next)
-        l->is_idle = !intake_uses_lane(in, l->name) && queue_last_ms(in->queue, l->name) == INT64_MIN;
-    strset_done(&in->names);
-    in->lanes_end = &in->lanes;
-    for (struct intake_lane *l = TAKE_PTR(in->lanes); l; l = next) {
-        next = l->next;
-        if (l->is_idle)
-            lane_free(l);
-        else
-            lane_index(in, l);
+    for (struct intake_lane *l = TAILQ_FIRST(&in->lanes); l; l = next) {
+        next = TAILQ_NEXT(l, entry);
+        if (!intake_uses_lane(in, l->name) && queue_last_ms(in->queue, l->name) == INT64_MIN)
+            lane_free(in, l);
     }
 }
 
@@ -528,9 +565,10 @@ const struct families *intake_families(const struct intake *in)
 
 size_t intake_series(const struct intake *in)
 {
+    const struct intake_lane *l;
     size_t n = 0;
 
-    for (const struct intake_lane *l = in->lanes; l; l = l->next)
+    TAILQ_FOREACH (l, &in->lanes, entry)
         n += frames_series(&l->frames);
     return n;
 }
@@ -578,7 +616,7 @@ void intake_metrics(struct intake *in, const struct metrics *m, int64_t at_ms)
     was = frames_labels(&l->frames);
     changed = !l->is_settled || !str_eq(buf_str(&was->bytes), buf_str(&labels->bytes));
     if (changed)
-        lane_end_missing(in, l, NULL, labels, at_ms);
+        lane_end_labels(in, l, labels, at_ms);
     frames_done(&l->frames);
     frames_make(in, &l->frames, labels, at_ms);
     if (changed) {

@@ -1,5 +1,5 @@
-/* Turns batches into records, and writes stale markers. Sender thread. A scorer's active series are stored
- * before their first sample is queued, so that they get stale markers after a crash. */
+/* Turns batches into records, and writes stale markers. Sender thread. A scorer's active series are handed
+ * over to the queue before their first sample, so that they get stale markers after a crash. */
 #pragma once
 
 #include "exporter/base/clock.h"
@@ -14,10 +14,8 @@ enum { INTAKE_GRACE_MS = 5 * 60 * 1000 };
 
 /* Nothing is owned. */
 struct intake *intake_new(const struct rw_endpoint_config *c, struct queue *q);
-/* The queue has this spool: stores what is active in it, and loads what was active before. */
-void intake_attach(struct intake *in, struct spool *spool);
-/* The queue has no spool any more. */
-void intake_detach(struct intake *in);
+/* The queue has opened a spool: loads what was active before, and stores what is. */
+void intake_attach(struct intake *in);
 struct intake *intake_free(struct intake *in);
 /* From now on, this configuration counts. intake_renew() follows for each scorer. */
 void intake_configure(struct intake *in, const struct rw_endpoint_config *c);

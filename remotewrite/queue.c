@@ -1,11 +1,14 @@
-/* Owns the lanes and the records in them. */
+/* Owns the lanes with their records, the limits, and all that is open of the spool: its folder, its
+ * segments and its file of active series. Sender's thread. A record in flight is never dropped, and a read
+ * position never goes past a record that waits. It logs nothing: the endpoint does, by the statistics. */
 #include "remotewrite/queue.h"
 
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/invariant.h"
-#include "exporter/base/strset.h"
+#include "remotewrite/folder.h"
+#include "remotewrite/lane.h"
 #include "remotewrite/timestamp.h"
 
 #include <errno.h>
@@ -28,45 +31,36 @@ const char *const queue_drop_words[DROPS] = {
     [DROP_UNSAVED] = "unsaved",
 };
 
-struct lane {
-    struct lane *next;
-    TAILQ_HEAD(records, record) records; /* by number, except that one in flight is the first */
-    uint64_t done;                       /* this record of the lane and all before it were sent or dropped */
-    int64_t last_ms;                     /* timestamp appended, by last_ms_after() */
-    int64_t before_ms;                   /* likewise before last_ms went more than an hour ahead */
-    int64_t stored_ms;                   /* likewise in the spool that is being attached */
-    uint64_t segment;                    /* number of the newest with a record of it; 0: none */
-    mono_ms used_at;                     /* when it had a record or was in use, as last seen by */
-    bool is_idle;                        /* queue_forget_lanes() */
-    struct str name;
-    char text[];
-};
-
 struct queue {
-    struct spool *spool;
     struct queue_options o;
-    struct lane *lanes, **lanes_end;
-    size_t n_lanes;
-    struct strset names;   /* of the lanes, */
-    struct lane **by_name; /* which have the same places here */
-    struct lane *served;   /* the lane picked last */
+    struct lanes lanes;
+    struct backlog backlog;
     unsigned picks;
-    struct record *picked;
-    LIST_HEAD(, record) companions; /* of the picked one */
-    LIST_HEAD(, record) unsynced;
-    uint64_t next_seq, memory_only; /* bytes of payloads in memory only */
-    uint64_t generation;            /* of the position files */
-    bool position_changed, position_unsynced;
+    uint64_t next_seq;
+    uint64_t dropped[DROPS];
+    int64_t last_ms;  /* timestamp queued, by last_ms_after(); 0: none */
     int append_error; /* of a record since the last sync */
-    struct queue_stats stats;
+    int disk_error;   /* of the last sync, or write of positions */
+    /* The spool. */
+    struct folder folder;
+    struct spool *spool;  /* in use; NULL: none */
+    struct spool *left;   /* no longer in use, as something in it cannot be read: queue_watch() closes it */
+    struct active active; /* in the same folder */
+    int spool_error;      /* why it is not open */
+    struct spool_stats unopened; /* what was found when it was tried last; all zero while it is open */
+    uint64_t generation;         /* of the read positions */
+    bool position_changed, position_unsynced;
 };
 
 struct queue *queue_new(const struct queue_options *o)
 {
     struct queue *q = xcalloc(1, sizeof(*q));
 
+    lanes_init(&q->lanes);
+    LIST_INIT(&q->backlog.companions);
+    LIST_INIT(&q->backlog.unsynced);
+    folder_init(&q->folder, o->dir);
     queue_configure(q, o);
-    q->lanes_end = &q->lanes;
     q->next_seq = 1;
     return q;
 }
@@ -74,219 +68,28 @@ struct queue *queue_new(const struct queue_options *o)
 void queue_configure(struct queue *q, const struct queue_options *o)
 {
     q->o = *o;
+    q->o.dir = NULL; /* of the caller, who may free it */
     if (!q->o.max_memory)
         q->o.max_memory = o->max_bytes;
+    if (q->spool)
+        q->spool->segment_bytes = o->segment_bytes;
 }
 
-/* ---- Lanes ---- */
-
-/* Adds the lane to the list, and to the index. */
-static void queue_index_lane(struct queue *q, struct lane *l)
-{
-    size_t place = strset_add(&q->names, l->name);
-
-    if ((place & (place - 1)) == 0)
-        q->by_name = xreallocarray(q->by_name, 2 * place + 1, sizeof(*q->by_name));
-    q->by_name[place] = l;
-    l->next = NULL;
-    *q->lanes_end = l;
-    q->lanes_end = &l->next;
-    q->n_lanes++;
-}
-
-/* NULL if there is none of this name. */
-static struct lane *queue_find_lane(const struct queue *q, struct str name)
-{
-    size_t place = strset_find(&q->names, name);
-
-    return place == SIZE_MAX ? NULL : q->by_name[place];
-}
-
-/* The lane of this name, which is made if need be. */
-static struct lane *queue_make_lane(struct queue *q, struct str name)
-{
-    struct lane *l = queue_find_lane(q, name);
-
-    if (l)
-        return l;
-    l = xcalloc(1, sizeof(*l) + name.n + 1);
-    TAILQ_INIT(&l->records);
-    l->last_ms = l->before_ms = l->stored_ms = INT64_MIN;
-    l->name = (struct str){memcpy(l->text, name.p, name.n), name.n};
-    queue_index_lane(q, l);
-    return l;
-}
-
-/* ---- A record's place, and its delivery: one function for each transition ---- */
-
-static void record_check(const struct record *r)
-{
-    invariant((r->segment == NULL) == (r->place == RECORD_IN_MEMORY));
-    invariant((r->payload == NULL) == (r->place == RECORD_STORED));
-}
-
-/* Counts the record, which is in its lane, where it is. */
-static void queue_count_place(struct queue *q, const struct record *r)
-{
-    record_check(r);
-    if (r->payload)
-        q->stats.memory += r->payload_n;
-    if (r->place == RECORD_IN_MEMORY) {
-        q->memory_only += r->payload_n;
-        q->stats.unsaved += r->head.samples;
-    }
-}
-
-/* Takes back what queue_count_place() has counted, before the record goes somewhere else, or away. */
-static void queue_uncount_place(struct queue *q, const struct record *r)
-{
-    record_check(r);
-    if (r->payload) {
-        invariant(q->stats.memory >= r->payload_n);
-        q->stats.memory -= r->payload_n;
-    }
-    if (r->place == RECORD_IN_MEMORY) {
-        invariant(q->memory_only >= r->payload_n && q->stats.unsaved >= r->head.samples);
-        q->memory_only -= r->payload_n;
-        q->stats.unsaved -= r->head.samples;
-    }
-}
-
-static void record_enter(struct queue *q, struct record *r, enum record_place place)
-{
-    if (r->place == RECORD_WRITTEN)
-        LIST_REMOVE(r, unsynced);
-    if (place == RECORD_WRITTEN)
-        LIST_INSERT_HEAD(&q->unsynced, r, unsynced);
-    r->place = place;
-    queue_count_place(q, r);
-}
-
-/* It is in this segment now, of which nothing was synced since. */
-static void record_was_written(struct queue *q, struct record *r, struct spool_segment *segment, uint32_t at)
-{
-    invariant(r->place == RECORD_IN_MEMORY);
-    queue_uncount_place(q, r);
-    r->segment = segment;
-    r->at = at;
-    record_enter(q, r, RECORD_WRITTEN);
-}
-
-static void record_was_synced(struct queue *q, struct record *r)
-{
-    invariant(r->place == RECORD_WRITTEN);
-    queue_uncount_place(q, r);
-    record_enter(q, r, RECORD_CACHED);
-}
-
-/* Frees the memory of a record that nobody needs there now. */
-static void record_uncache(struct queue *q, struct record *r)
-{
-    invariant(r->place == RECORD_CACHED && r->delivery == RECORD_WAITS);
-    queue_uncount_place(q, r);
-    free(TAKE_PTR(r->payload));
-    record_enter(q, r, RECORD_STORED);
-}
-
-/* Its payload, which becomes the record's, was read. */
-static void record_was_read(struct queue *q, struct record *r, char *payload)
-{
-    invariant(r->place == RECORD_STORED);
-    queue_uncount_place(q, r);
-    r->payload = payload;
-    record_enter(q, r, RECORD_CACHED);
-}
-
-/* Its segment is gone, or is no longer counted on. */
-static void record_leave_segment(struct queue *q, struct record *r)
-{
-    invariant(r->place == RECORD_WRITTEN || r->place == RECORD_CACHED);
-    queue_uncount_place(q, r);
-    r->segment = NULL;
-    record_enter(q, r, RECORD_IN_MEMORY);
-}
-
-static void record_pick(struct queue *q, struct record *r)
-{
-    invariant(!q->picked && r->delivery == RECORD_WAITS && r == TAILQ_FIRST(&r->lane->records));
-    r->delivery = RECORD_PICKED;
-    q->picked = r;
-    q->stats.in_flight++;
-}
-
-static void record_accompany(struct queue *q, struct record *r)
-{
-    invariant(q->picked && r->delivery == RECORD_WAITS && r == TAILQ_FIRST(&r->lane->records) && r->payload);
-    r->delivery = RECORD_TRAVELS;
-    LIST_INSERT_HEAD(&q->companions, r, companion);
-    q->stats.in_flight++;
-}
-
-/* It is no longer in flight. Its place in the lane may be another from now on. */
-static void record_land(struct queue *q, struct record *r)
-{
-    invariant(r->delivery != RECORD_WAITS && q->stats.in_flight > 0);
-    if (r->delivery == RECORD_TRAVELS) {
-        LIST_REMOVE(r, companion);
-    } else {
-        invariant(r == q->picked);
-        q->picked = NULL;
-    }
-    r->delivery = RECORD_WAITS;
-    q->stats.in_flight--;
-}
-
-/* Adds the record to its lane. False if the lane has its number. */
-static bool queue_link(struct queue *q, struct record *r)
-{
-    struct lane *l = r->lane;
-    struct record *before = TAILQ_LAST(&l->records, records);
-
-    while (before && before->delivery == RECORD_WAITS && before->head.seq > r->head.seq)
-        before = TAILQ_PREV(before, records, entry);
-    if (before && before->head.seq == r->head.seq)
-        return false;
-    if (before)
-        TAILQ_INSERT_AFTER(&l->records, before, r, entry);
-    else
-        TAILQ_INSERT_HEAD(&l->records, r, entry);
-    q->stats.records++;
-    q->stats.samples += r->head.samples;
-    queue_count_place(q, r);
-    return true;
-}
-
-/* Removes the record from its lane only. */
-static void queue_unlink(struct queue *q, struct record *r)
-{
-    invariant(r->delivery == RECORD_WAITS);
-    invariant(q->stats.records > 0 && q->stats.samples >= r->head.samples);
-    TAILQ_REMOVE(&r->lane->records, r, entry);
-    q->stats.records--;
-    q->stats.samples -= r->head.samples;
-    queue_uncount_place(q, r);
-}
-
-/* Frees a record that is in no lane. */
-static void record_free(struct record *r)
-{
-    if (r->place == RECORD_WRITTEN)
-        LIST_REMOVE(r, unsynced);
-    free(r->payload);
-    free(r);
-}
+/* ---- Records that end ---- */
 
 /* Frees a record that waits. On disk it stays as it is. */
 static void queue_forget(struct queue *q, struct record *r)
 {
-    queue_unlink(q, r);
+    record_unlink(&q->backlog, r);
     record_free(r);
 }
 
-/* Forgets the records that are on disk, which the next queue_attach() finds there. */
+/* Forgets the records that are on disk, which the next queue_open() finds there. */
 static void queue_forget_written(struct queue *q)
 {
-    for (struct lane *l = q->lanes; l; l = l->next)
+    struct lane *l;
+
+    TAILQ_FOREACH (l, &q->lanes.turns, turn)
         for (struct record *r = TAILQ_FIRST(&l->records), *next; r; r = next) {
             next = TAILQ_NEXT(r, entry);
             if (r->place != RECORD_IN_MEMORY)
@@ -294,39 +97,33 @@ static void queue_forget_written(struct queue *q)
         }
 }
 
-static void queue_free_lane(struct queue *q, struct lane *l)
+static void queue_close_spool(struct queue *q)
 {
-    struct record *r;
-
-    while ((r = TAILQ_FIRST(&l->records)))
-        queue_forget(q, r);
-    free(l);
+    active_close(&q->active);
+    q->left = spool_free(q->left);
+    q->spool = spool_free(q->spool);
+    folder_close(&q->folder);
 }
 
 struct queue *queue_free(struct queue *q)
 {
+    const struct backlog *b;
+    struct lane *l;
+
     if (!q)
         return NULL;
-    if (q->picked)
+    b = &q->backlog;
+    if (b->picked)
         queue_put_back(q);
-    for (struct lane *l = q->lanes, *next; l; l = next) {
-        next = l->next;
-        queue_free_lane(q, l);
-    }
-    invariant(q->stats.records == 0 && q->stats.samples == 0 && q->stats.memory == 0 && q->memory_only == 0);
-    strset_done(&q->names);
-    free(q->by_name);
+    TAILQ_FOREACH (l, &q->lanes.turns, turn)
+        while (!TAILQ_EMPTY(&l->records))
+            queue_forget(q, TAILQ_FIRST(&l->records));
+    invariant(b->records == 0 && b->samples == 0 && b->memory == 0 && b->memory_only == 0);
+    lanes_done(&q->lanes);
+    queue_close_spool(q);
+    folder_done(&q->folder);
     free(q);
     return NULL;
-}
-
-/* Whether older records follow, which came with a spool while this one was in flight: its delivery says
- * nothing about them. */
-static bool record_is_ahead(const struct record *r)
-{
-    const struct record *next = TAILQ_NEXT(r, entry);
-
-    return next && next->head.seq < r->head.seq;
 }
 
 /* Removes the record, which was delivered or is dropped, from its lane, and frees it. */
@@ -353,7 +150,7 @@ static void queue_remove(struct queue *q, struct record *r)
 
 void queue_count_drop(struct queue *q, enum queue_drop why, uint64_t samples)
 {
-    q->stats.dropped[why] += samples;
+    q->dropped[why] += samples;
 }
 
 void queue_drop(struct queue *q, struct record *r, enum queue_drop why)
@@ -367,14 +164,16 @@ static void queue_leave_segment(struct queue *q, struct record *r)
 {
     struct spool_segment *segment = r->segment;
 
-    record_leave_segment(q, r);
+    record_leave_segment(&q->backlog, r);
     spool_forget(q->spool, segment);
 }
 
 /* Drops the records of a segment to make room. Those in flight stay, in memory only. */
 static void queue_empty_segment(struct queue *q, const struct spool_segment *segment)
 {
-    for (struct lane *l = q->lanes; l; l = l->next)
+    struct lane *l;
+
+    TAILQ_FOREACH (l, &q->lanes.turns, turn)
         for (struct record *r = TAILQ_FIRST(&l->records), *next; r; r = next) {
             next = TAILQ_NEXT(r, entry);
             if (r->segment != segment)
@@ -386,39 +185,38 @@ static void queue_empty_segment(struct queue *q, const struct spool_segment *seg
         }
 }
 
-/* All files are gone, so none is touched: drops what was only there. Returns the number of samples. */
-static uint64_t queue_lose_segments(struct queue *q)
+/* All files are gone, so none is touched: drops what was only there. */
+static void queue_lose_segments(struct queue *q)
 {
-    uint64_t before = q->stats.dropped[DROP_DAMAGED];
+    struct lane *l;
 
-    for (struct lane *l = q->lanes; l; l = l->next)
+    TAILQ_FOREACH (l, &q->lanes.turns, turn)
         for (struct record *r = TAILQ_FIRST(&l->records), *next; r; r = next) {
             next = TAILQ_NEXT(r, entry);
             if (r->place == RECORD_STORED) {
                 queue_count_drop(q, DROP_DAMAGED, r->head.samples);
                 queue_end_record(q, r);
             } else if (r->place != RECORD_IN_MEMORY) {
-                record_leave_segment(q, r);
+                record_leave_segment(&q->backlog, r);
             }
         }
-    return q->stats.dropped[DROP_DAMAGED] - before;
 }
 
 /* ---- Limits ---- */
 
 static bool queue_disk_fails(const struct queue *q)
 {
-    return q->stats.disk_error < 0 || q->append_error < 0;
+    return q->disk_error < 0 || q->append_error < 0;
 }
 
 static bool queue_fits(const struct queue *q, uint64_t need)
 {
     uint64_t idle = q->spool ? spool_idle_bytes(q->spool) : 0, half = q->o.max_bytes / 2;
 
-    if (q->stats.records >= QUEUE_MAX_RECORDS)
+    if (q->backlog.records >= QUEUE_MAX_RECORDS)
         return false;
     /* Without a spool, or while writes to it fail, new records stay in memory. */
-    if ((!q->spool || queue_disk_fails(q)) && q->memory_only + need > q->o.max_memory)
+    if ((!q->spool || queue_disk_fails(q)) && q->backlog.memory_only + need > q->o.max_memory)
         return false;
     /* Segments that are set aside count up to half of the limit, so that new samples always have room. */
     return !q->spool || q->spool->bytes + (idle < half ? idle : half) + need <= q->o.max_bytes;
@@ -428,8 +226,9 @@ static bool queue_fits(const struct queue *q, uint64_t need)
 static bool queue_drop_in_memory(struct queue *q)
 {
     struct record *oldest = NULL, *r;
+    struct lane *l;
 
-    for (struct lane *l = q->lanes; l; l = l->next) {
+    TAILQ_FOREACH (l, &q->lanes.turns, turn) {
         r = TAILQ_FIRST(&l->records);
         while (r && (r->place != RECORD_IN_MEMORY || r->delivery != RECORD_WAITS))
             r = TAILQ_NEXT(r, entry);
@@ -444,15 +243,15 @@ static bool queue_drop_in_memory(struct queue *q)
 /* Drops the oldest segment, or a record while the disk takes none. */
 static bool queue_drop_oldest(struct queue *q)
 {
-    struct spool_segment *segment = q->spool ? TAILQ_FIRST(&q->spool->segments) : NULL;
-    bool memory_full = q->memory_only && (!q->spool || queue_disk_fails(q));
+    struct spool_segment *segment = q->spool ? spool_oldest(q->spool) : NULL;
+    bool memory_full = q->backlog.memory_only && (!q->spool || queue_disk_fails(q));
 
     if (memory_full && queue_drop_in_memory(q))
         return true;
     if (!segment)
         return false;
     queue_empty_segment(q, segment);
-    return TAILQ_FIRST(&q->spool->segments) != segment || spool_shrink(q->spool);
+    return spool_oldest(q->spool) != segment || spool_shrink(q->spool);
 }
 
 /* Drops records until `need` more bytes fit; false if the new record has to be dropped instead. */
@@ -467,7 +266,11 @@ static bool queue_make_room(struct queue *q, uint64_t need)
 /* A record in flight is the first of its lane and is kept, even if records behind it expire. */
 void queue_expire(struct queue *q, int64_t now_ms)
 {
-    for (struct lane *l = q->o.age_limit_ms ? q->lanes : NULL; l; l = l->next) {
+    struct lane *l;
+
+    if (q->o.age_limit_ms == 0)
+        return;
+    TAILQ_FOREACH (l, &q->lanes.turns, turn) {
         struct record *r = TAILQ_FIRST(&l->records), *next;
 
         if (r && r->delivery != RECORD_WAITS)
@@ -493,109 +296,87 @@ static void queue_store(struct queue *q, struct record *r)
         return;
     }
     r->lane->segment = segment->number;
-    record_was_written(q, r, segment, at);
-}
-
-static struct record *record_new(struct lane *l, const struct record_head *h, size_t payload_n)
-{
-    struct record *r = xcalloc(1, sizeof(*r));
-
-    r->lane = l;
-    r->head = *h;
-    r->head.lane = l->name;
-    r->payload_n = payload_n;
-    return r;
-}
-
-/* The lane goes on from `last` to `next`: the last timestamp from then on. */
-static int64_t lane_go_on(struct lane *l, int64_t last, int64_t next)
-{
-    if (next > last && !is_behind(next, last))
-        l->before_ms = last;
-    return last_ms_after(last, next);
-}
-
-static void lane_advance(struct lane *l, int64_t ms)
-{
-    l->last_ms = lane_go_on(l, l->last_ms, ms);
+    record_was_written(&q->backlog, r, segment, at);
 }
 
 void queue_append(struct queue *q, struct record_head *h, char *payload, size_t payload_n)
 {
     enum queue_drop full = q->o.policy == RW_DROP_NEWEST ? DROP_FULL_NEWEST : DROP_FULL_OLDEST;
-    bool too_large = h->lane.n > LANE_NAME_MAX || payload_n > RECORD_MAX;
+    bool is_too_large = h->lane.n > LANE_NAME_MAX || payload_n > RECORD_MAX, linked;
     struct record *r;
 
-    if (too_large || !queue_make_room(q, record_size(h, payload_n))) {
-        queue_count_drop(q, too_large ? DROP_MEMORY : full, h->samples);
+    if (is_too_large || !queue_make_room(q, record_size(h, payload_n))) {
+        queue_count_drop(q, is_too_large ? DROP_MEMORY : full, h->samples);
         free(payload);
         return;
     }
     h->seq = q->next_seq++;
-    r = record_new(queue_make_lane(q, h->lane), h, payload_n);
-    r->payload = payload;
-    (void)queue_link(q, r);
-    lane_advance(r->lane, h->last_ms);
-    q->stats.last_ms = last_ms_after(q->stats.last_ms, h->last_ms);
+    r = record_new(lanes_make(&q->lanes, h->lane), h, payload, payload_n);
+    linked = record_link(&q->backlog, r);
+    invariant(linked);
+    r->lane->last_ms = lane_go_on(r->lane, r->lane->last_ms, h->last_ms);
+    q->last_ms = last_ms_after(q->last_ms, h->last_ms);
     if (q->spool)
         queue_store(q, r);
 }
 
 void queue_sync(struct queue *q)
 {
-    bool none = LIST_EMPTY(&q->unsynced);
+    bool none = LIST_EMPTY(&q->backlog.unsynced);
     int error = none ? 0 : spool_sync(q->spool);
     struct record *r;
 
     if (none && q->append_error == 0)
         return;
-    while ((r = LIST_FIRST(&q->unsynced))) {
+    while ((r = LIST_FIRST(&q->backlog.unsynced))) {
         if (error < 0) { /* the file cannot be trusted to hold the record */
             queue_leave_segment(q, r);
             continue;
         }
-        record_was_synced(q, r);
-        if (q->stats.memory > q->o.memory_bytes && r->delivery == RECORD_WAITS)
-            record_uncache(q, r);
+        record_was_synced(&q->backlog, r);
+        if (q->backlog.memory > q->o.memory_bytes && r->delivery == RECORD_WAITS)
+            record_uncache(&q->backlog, r);
     }
-    q->stats.disk_error = error < 0 ? error : q->append_error;
+    q->disk_error = error < 0 ? error : q->append_error;
     q->append_error = 0;
 }
 
-void queue_store_waiting(struct queue *q)
+/* Tries to store the records that are in memory only. */
+static void queue_store_waiting(struct queue *q)
 {
-    if (!q->spool || q->memory_only == 0)
+    struct lane *l;
+    struct record *r;
+
+    if (!q->spool || q->backlog.memory_only == 0)
         return;
-    for (struct lane *l = q->lanes; l; l = l->next)
-        for (struct record *r = TAILQ_FIRST(&l->records); r && !q->append_error; r = TAILQ_NEXT(r, entry))
+    TAILQ_FOREACH (l, &q->lanes.turns, turn)
+        TAILQ_FOREACH (r, &l->records, entry) {
+            if (q->append_error)
+                break;
             if (r->place == RECORD_IN_MEMORY && !record_is_ahead(r) &&
                 q->spool->bytes + r->payload_n < q->o.max_bytes)
                 queue_store(q, r);
+        }
     queue_sync(q);
 }
 
 int64_t queue_last_ms(struct queue *q, struct str lane)
 {
-    const struct lane *l = queue_find_lane(q, lane);
+    const struct lane *l = lanes_find(&q->lanes, lane);
 
     return l ? l->last_ms : INT64_MIN;
 }
 
-/* A receiver may have refused the timestamps of a clock that was ahead, so that those before it count. */
 int64_t queue_next_ms(struct queue *q, struct str lane, int64_t at_ms)
 {
-    const struct lane *l = queue_find_lane(q, lane);
+    const struct lane *l = lanes_find(&q->lanes, lane);
 
-    if (l && is_behind(l->last_ms, at_ms))
-        return l->last_ms + 1;
-    if (l && is_behind(l->before_ms, at_ms))
-        return l->before_ms + 1;
-    return at_ms;
+    return l ? lane_next_ms(l, at_ms) : at_ms;
 }
 
 int64_t queue_newest_ms(const struct queue *q)
 {
-    return q->stats.last_ms;
+    return q->last_ms;
 }
 
 /* ---- Records out ---- */
@@ -605,17 +386,19 @@ int64_t queue_newest_ms(const struct queue *q)
  * rounds. */
 static struct lane *queue_next_lane(struct queue *q)
 {
-    struct lane *any = NULL, *l = q->served;
     bool want_fresh = q->picks++ % (FRESH_PICKS + 1) != FRESH_PICKS;
+    struct lane *any = NULL, *l = q->lanes.served;
 
-    for (const struct lane *turns = q->lanes; turns; turns = turns->next) {
+    for (size_t turns = q->lanes.n; turns; turns--) {
         const struct record *first;
 
-        l = l && l->next ? l->next : q->lanes;
+        l = lanes_after(&q->lanes, l);
         first = TAILQ_FIRST(&l->records);
-        if (first && want_fresh && first->head.last_ms == TAILQ_LAST(&l->records, records)->head.last_ms)
+        if (!first)
+            continue;
+        if (want_fresh && first->head.last_ms == TAILQ_LAST(&l->records, lane_records)->head.last_ms)
             return l;
-        if (first && !any)
+        if (!any)
             any = l;
     }
     return any;
@@ -625,50 +408,50 @@ struct record *queue_pick(struct queue *q, int64_t now_ms)
 {
     struct lane *l;
 
-    invariant(!q->picked && LIST_EMPTY(&q->companions));
+    invariant(!q->backlog.picked);
     queue_expire(q, now_ms);
     l = queue_next_lane(q);
     if (!l)
         return NULL;
-    q->served = l;
-    record_pick(q, TAILQ_FIRST(&l->records));
-    return q->picked;
+    q->lanes.served = l;
+    record_pick(&q->backlog, TAILQ_FIRST(&l->records));
+    return q->backlog.picked;
 }
 
 size_t queue_pick_more(struct queue *q, uint32_t samples, struct record **ret, size_t max)
 {
-    struct lane *l = q->picked->lane;
+    struct lane *picked = q->backlog.picked->lane;
     size_t n = 0;
 
-    for (const struct lane *turns = l->name.n ? q->lanes->next : NULL; turns && n < max;
-         turns = turns->next) {
-        struct record *r;
+    if (picked->name.n == 0)
+        return 0;
+    for (struct lane *l = lanes_after(&q->lanes, picked); l != picked && n < max;
+         l = lanes_after(&q->lanes, l)) {
+        struct record *r = TAILQ_FIRST(&l->records);
 
-        l = l->next ? l->next : q->lanes;
-        r = TAILQ_FIRST(&l->records);
         if (!r || l->name.n == 0 || r->head.samples > samples)
             continue;
         ret[n++] = r;
         samples -= r->head.samples;
-        q->served = l;
+        q->lanes.served = l;
     }
     return n;
 }
 
 void queue_take_along(struct queue *q, struct record *r)
 {
-    record_accompany(q, r);
+    record_accompany(&q->backlog, r);
 }
 
-void queue_finish(struct queue *q, struct record *r, enum queue_drop why, uint32_t dropped)
+void queue_finish(struct queue *q, struct record *r)
 {
-    invariant(r == q->picked);
-    queue_count_drop(q, why, dropped);
+    invariant(r == q->backlog.picked);
     do {
-        record_land(q, r);
+        record_land(&q->backlog, r);
         queue_remove(q, r);
-        r = LIST_FIRST(&q->companions);
+        r = LIST_FIRST(&q->backlog.companions);
     } while (r);
+    invariant(q->backlog.in_flight == 0);
 }
 
 /* The record waits again, behind older ones that came meanwhile. */
@@ -676,11 +459,11 @@ static void queue_return(struct queue *q, struct record *r)
 {
     bool linked;
 
-    record_land(q, r);
+    record_land(&q->backlog, r);
     if (!record_is_ahead(r))
         return;
-    queue_unlink(q, r);
-    linked = queue_link(q, r);
+    record_unlink(&q->backlog, r);
+    linked = record_link(&q->backlog, r);
     invariant(linked);
 }
 
@@ -688,50 +471,116 @@ void queue_send_alone(struct queue *q)
 {
     struct record *r;
 
-    while ((r = LIST_FIRST(&q->companions)))
+    while ((r = LIST_FIRST(&q->backlog.companions)))
         queue_return(q, r);
 }
 
 void queue_put_back(struct queue *q)
 {
     queue_send_alone(q);
-    queue_return(q, q->picked);
+    queue_return(q, q->backlog.picked);
+}
+
+size_t queue_in_flight(const struct queue *q)
+{
+    return q->backlog.in_flight;
+}
+
+/* The oldest timestamp that waits; 0 for none. */
+static int64_t queue_oldest_ms(const struct queue *q)
+{
+    const struct lane *l;
+    int64_t oldest_ms = 0;
+
+    TAILQ_FOREACH (l, &q->lanes.turns, turn) {
+        const struct record *first = TAILQ_FIRST(&l->records);
+
+        if (first && (oldest_ms == 0 || first->head.first_ms < oldest_ms))
+            oldest_ms = first->head.first_ms;
+    }
+    return oldest_ms;
 }
 
 struct queue_stats queue_stats(const struct queue *q)
 {
-    struct queue_stats now = q->stats;
+    const struct spool *open = q->spool ? q->spool : q->left;
+    struct queue_stats now = {
+        .samples = q->backlog.samples,
+        .records = q->backlog.records,
+        .in_flight = q->backlog.in_flight,
+        .lanes = q->lanes.n,
+        .memory = q->backlog.memory,
+        .unsaved = q->backlog.unsaved,
+        .oldest_ms = queue_oldest_ms(q),
+        .last_ms = q->last_ms,
+        .disk_error = q->disk_error,
+        .has_spool = open != NULL,
+        .spool_error = q->spool_error,
+        .spool = open ? spool_stats(open) : q->unopened,
+    };
 
-    now.lanes = q->n_lanes;
-
-    for (const struct lane *l = q->lanes; l; l = l->next) {
-        const struct record *first = TAILQ_FIRST(&l->records);
-
-        if (!first)
-            continue;
-        if (!now.oldest_ms || first->head.first_ms < now.oldest_ms)
-            now.oldest_ms = first->head.first_ms;
-    }
+    memcpy(now.dropped, q->dropped, sizeof(now.dropped));
     return now;
+}
+
+/* Something in the spool cannot be read: what it holds waits there, unused, until it can. */
+static void queue_leave_spool(struct queue *q)
+{
+    invariant(!q->left);
+    queue_save_position(q);
+    queue_put_back(q);
+    queue_forget_written(q);
+    q->left = TAKE_PTR(q->spool);
+}
+
+/* Reads the payload of a record that is on disk only. */
+static int queue_read_payload(struct queue *q, struct record *r)
+{
+    BUF_AUTO(bytes, RECORD_MAX + RECORD_HEAD + LANE_NAME_MAX);
+    int error = spool_read(q->spool, r->segment, r->at, record_size(&r->head, r->payload_n), &bytes);
+
+    if (error == 0) {
+        record_was_read(&q->backlog, r, buf_take(&bytes).p);
+        return 0;
+    }
+    if (error == -EBADMSG)
+        return error;
+    queue_leave_spool(q);
+    return -ESTALE;
+}
+
+int queue_payload(struct queue *q, struct record *r, struct str *ret)
+{
+    int error = r->place == RECORD_STORED ? queue_read_payload(q, r) : 0;
+
+    if (error < 0)
+        return error;
+    *ret = (struct str){r->payload, r->payload_n};
+    return 0;
 }
 
 /* ---- Read positions ---- */
 
-/* Writes the positions in place of the older of the two files. */
 static void queue_put_position(struct queue *q, bool wait_for_disk)
 {
-    CLEANUP(cleanup_free) struct position_lane *lanes = xmalloc(q->n_lanes * sizeof(*lanes));
+    CLEANUP(cleanup_free) struct position_lane *lanes = xmalloc(q->lanes.n * sizeof(*lanes));
     BUF_AUTO(bytes, POSITION_MAX);
+    const struct lane *l;
     size_t n = 0;
     int r;
 
-    for (const struct lane *l = q->lanes; l; l = l->next)
+    TAILQ_FOREACH (l, &q->lanes.turns, turn)
         lanes[n++] = (struct position_lane){l->name, l->done, l->last_ms};
-    invariant(n == q->n_lanes);
-    r = position_write(&bytes, ++q->generation, lanes, n)
-            ?: spool_put_position(q->spool, q->generation & 1, buf_str(&bytes), wait_for_disk);
+    invariant(n == q->lanes.n);
+    /* Nobody else writes them: the files hold what was read first, or written last. */
+    invariant(q->generation == q->spool->generation);
+    r = position_write(&bytes, q->generation + 1, lanes, n);
+    if (r == 0) {
+        q->generation++;
+        r = spool_put_position(q->spool, q->generation, buf_str(&bytes), wait_for_disk);
+    }
     if (r < 0) {
-        q->stats.disk_error = r;
+        q->disk_error = r;
         return;
     }
     q->position_changed = false;
@@ -756,18 +605,18 @@ static int queue_read_positions(struct queue *q, struct spool *spool)
     BUF_AUTO(bytes, POSITION_MAX);
     struct position_reader positions;
     struct position_lane from;
+    struct lane *l;
     int r = spool_read_positions(spool, &bytes, &positions);
 
     if (r < 0)
         return r;
     q->generation = positions.generation;
-    for (struct lane *l = q->lanes; l; l = l->next) {
+    TAILQ_FOREACH (l, &q->lanes.turns, turn) {
         l->done = l->segment = 0;
         l->stored_ms = INT64_MIN;
     }
     while (position_next(&positions, &from)) {
-        struct lane *l = queue_make_lane(q, from.name);
-
+        l = lanes_make(&q->lanes, from.name);
         l->done = from.seq;
         l->stored_ms = from.last_ms;
         if (from.seq >= q->next_seq)
@@ -781,7 +630,7 @@ static int queue_read_positions(struct queue *q, struct spool *spool)
 /* Whether a segment may hold a record of the lane: all have numbers up to that of the newest. */
 static bool lane_is_stored(const struct queue *q, const struct lane *l)
 {
-    const struct spool_segment *oldest = q->spool ? TAILQ_FIRST(&q->spool->segments) : NULL;
+    const struct spool_segment *oldest = q->spool ? spool_oldest(q->spool) : NULL;
 
     return oldest && l->segment >= oldest->number;
 }
@@ -794,23 +643,14 @@ static bool lane_is_past(const struct lane *l, mono_ms now, int64_t wall_ms)
            !is_behind(wall_ms, l->last_ms);
 }
 
-/* Removes the idle lanes, and indexes the others anew. */
-static void queue_remove_lanes(struct queue *q)
+static void queue_remove_idle_lanes(struct queue *q)
 {
     struct lane *next;
 
-    strset_done(&q->names);
-    q->n_lanes = 0;
-    q->lanes_end = &q->lanes;
-    for (struct lane *l = TAKE_PTR(q->lanes); l; l = next) {
-        next = l->next;
-        if (!l->is_idle) {
-            queue_index_lane(q, l);
-            continue;
-        }
-        if (q->served == l)
-            q->served = NULL;
-        free(l);
+    for (struct lane *l = TAILQ_FIRST(&q->lanes.turns); l; l = next) {
+        next = TAILQ_NEXT(l, turn);
+        if (l->is_idle)
+            lanes_remove(&q->lanes, l);
     }
     q->position_changed = true;
 }
@@ -819,29 +659,28 @@ void queue_forget_lanes(struct queue *q, mono_ms now, int64_t wall_ms,
                         bool (*is_used)(void *arg, struct str lane), void *arg)
 {
     size_t idle = 0, stored = 0;
+    struct lane *l;
 
-    for (struct lane *l = q->lanes; l; l = l->next) {
+    TAILQ_FOREACH (l, &q->lanes.turns, turn) {
         if (!l->used_at.ms || !TAILQ_EMPTY(&l->records) || is_used(arg, l->name))
             l->used_at = now;
         l->is_idle = lane_is_past(l, now, wall_ms);
-        stored += l->is_idle && lane_is_stored(q, l);
+        if (l->is_idle && lane_is_stored(q, l))
+            stored++;
     }
     /* The segment that is being written may be all that holds them, for days where little is written. */
     if (stored)
         (void)spool_shrink(q->spool);
-    for (struct lane *l = q->lanes; l; l = l->next) {
+    TAILQ_FOREACH (l, &q->lanes.turns, turn) {
         l->is_idle = l->is_idle && !lane_is_stored(q, l);
         idle += l->is_idle;
     }
     if (idle == 0)
         return;
     /* A power cut must not bring back a segment whose lanes are forgotten. */
-    if (q->spool) {
-        q->spool->folder_dirty = true;
-        if (spool_sync(q->spool) < 0)
-            return;
-    }
-    queue_remove_lanes(q);
+    if (q->spool && spool_sync_folder(q->spool) < 0)
+        return;
+    queue_remove_idle_lanes(q);
 }
 
 /* ---- Reading segments ---- */
@@ -849,7 +688,7 @@ void queue_forget_lanes(struct queue *q, mono_ms now, int64_t wall_ms,
 static void queue_read_record(struct queue *q, struct spool_segment *segment, const struct segment_item *item)
 {
     const struct record_head *h = &item->head;
-    struct lane *l = queue_make_lane(q, h->lane);
+    struct lane *l = lanes_make(&q->lanes, h->lane);
     struct record *r;
 
     l->segment = segment->number;
@@ -859,16 +698,13 @@ static void queue_read_record(struct queue *q, struct spool_segment *segment, co
         return;
     /* Not sent yet, so the positions do not know of a later one, unless that was in memory only. */
     l->stored_ms = lane_go_on(l, l->stored_ms, h->last_ms);
-    if (q->stats.records >= QUEUE_MAX_RECORDS) {
+    if (q->backlog.records >= QUEUE_MAX_RECORDS) {
         queue_count_drop(q, DROP_FULL_OLDEST, h->samples);
         return;
     }
-    r = record_new(l, h, item->payload.n);
-    r->place = RECORD_STORED;
-    r->segment = segment;
-    r->at = (uint32_t)item->at;
-    if (queue_link(q, r))
-        segment->live++;
+    r = record_found(l, item, segment);
+    if (record_link(&q->backlog, r))
+        spool_note_live(segment);
     else
         record_free(r);
 }
@@ -877,7 +713,9 @@ static void queue_read_record(struct queue *q, struct spool_segment *segment, co
  * ones were not. */
 static bool queue_has_sent(const struct queue *q, const struct record_head *h)
 {
-    for (const struct lane *l = q->lanes; l; l = l->next)
+    const struct lane *l;
+
+    TAILQ_FOREACH (l, &q->lanes.turns, turn)
         if ((!h->lane.p || str_eq(h->lane, l->name)) && h->seq <= l->done)
             return true;
     return false;
@@ -891,9 +729,7 @@ static void queue_read_damage(struct queue *q, struct spool_segment *segment, co
     for (size_t at = item->at; segment_next_lost(bytes, &at, item->at + item->n, &h);)
         if (!queue_has_sent(q, &h))
             queue_count_drop(q, DROP_DAMAGED, h.samples);
-    q->spool->found.damaged_places++;
-    q->spool->found.damaged_bytes += item->n;
-    segment->damaged = true;
+    spool_note_damage(q->spool, segment, item->n);
 }
 
 /* What is torn was not finished, so that it was never taken, and the rest of the file is whole. */
@@ -908,34 +744,14 @@ static int queue_read_segment(struct queue *q, struct spool_segment *segment)
     if (r < 0)
         return r == -ENOENT ? 0 : r;
     from = (struct segment_reader){.bytes = buf_str(&bytes)};
-    while ((what = segment_next(&from, &item)) != SEGMENT_END)
+    while ((what = segment_next(&from, &item)) != SEGMENT_END) {
         if (what == SEGMENT_RECORD)
             queue_read_record(q, segment, &item);
         else if (what == SEGMENT_TORN)
-            q->spool->found.torn_bytes += item.n;
+            spool_note_torn(q->spool, item.n);
         else
             queue_read_damage(q, segment, &item, buf_str(&bytes));
-    return 0;
-}
-
-int queue_payload(struct queue *q, struct record *r, struct str *ret)
-{
-    if (!r->payload) {
-        BUF_AUTO(bytes, RECORD_MAX + RECORD_HEAD + LANE_NAME_MAX);
-        int error = spool_read(q->spool, r->segment, r->at, record_size(&r->head, r->payload_n), &bytes);
-
-        if (error < 0 && error != -EBADMSG) {
-            queue_save_position(q);
-            queue_put_back(q);
-            queue_forget_written(q);
-            q->spool = NULL;
-            return -ESTALE;
-        }
-        if (error < 0)
-            return error;
-        record_was_read(q, r, buf_take(&bytes).p);
     }
-    *ret = (struct str){r->payload, r->payload_n};
     return 0;
 }
 
@@ -944,8 +760,9 @@ int queue_payload(struct queue *q, struct record *r, struct str *ret)
 static void queue_renumber(struct queue *q, uint64_t add)
 {
     struct record *r;
+    struct lane *l;
 
-    for (struct lane *l = q->lanes; l; l = l->next)
+    TAILQ_FOREACH (l, &q->lanes.turns, turn)
         TAILQ_FOREACH (r, &l->records, entry)
             if (r->place == RECORD_IN_MEMORY)
                 r->head.seq += add;
@@ -955,13 +772,14 @@ static void queue_renumber(struct queue *q, uint64_t add)
 static void queue_merge_times(struct queue *q)
 {
     int64_t stored_ms = 0;
+    struct lane *l;
 
-    for (struct lane *l = q->lanes; l; l = l->next) {
+    TAILQ_FOREACH (l, &q->lanes.turns, turn) {
         stored_ms = later_ms(stored_ms, l->stored_ms);
         l->last_ms = l->last_ms == INT64_MIN ? l->stored_ms : last_ms_after(l->stored_ms, l->last_ms);
     }
-    if (q->stats.last_ms == 0)
-        q->stats.last_ms = stored_ms;
+    if (q->last_ms == 0)
+        q->last_ms = stored_ms;
 }
 
 /* What was read counts as live in its segment, once. */
@@ -969,38 +787,52 @@ static void queue_check_live(const struct queue *q)
 {
     const struct spool_segment *one;
     const struct record *r;
+    const struct lane *l;
     uint64_t live = 0, written = 0;
 
     TAILQ_FOREACH (one, &q->spool->segments, entry)
         live += one->live;
-    for (const struct lane *l = q->lanes; l; l = l->next)
+    TAILQ_FOREACH (l, &q->lanes.turns, turn)
         TAILQ_FOREACH (r, &l->records, entry)
             written += r->place != RECORD_IN_MEMORY;
     invariant(live == written);
 }
 
-int queue_attach(struct queue *q, struct spool *spool)
+static int queue_read_segments(struct queue *q)
 {
-    const struct queue_stats before = q->stats;
     struct spool_segment *next;
-    uint64_t used = q->next_seq;
+
+    for (struct spool_segment *one = spool_oldest(q->spool); one; one = next) {
+        int r;
+
+        next = TAILQ_NEXT(one, entry);
+        invariant(!next || strcmp(one->name, next->name) <= 0);
+        r = queue_read_segment(q, one);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* Takes the records of the spool before those in memory, and stores the latter in it. A negative errno if a
+ * file cannot be read: nothing has changed. */
+static int queue_attach(struct queue *q, struct spool *spool)
+{
+    uint64_t used = q->next_seq, dropped[DROPS];
     int r = queue_read_positions(q, spool);
 
     if (r < 0)
         return r;
+    memcpy(dropped, q->dropped, sizeof(dropped));
     q->spool = spool;
     queue_renumber(q, IN_MEMORY);
-    for (struct spool_segment *one = TAILQ_FIRST(&spool->segments); one && r == 0; one = next) {
-        next = TAILQ_NEXT(one, entry);
-        invariant(!next || strcmp(one->name, next->name) <= 0);
-        r = queue_read_segment(q, one);
-    }
+    r = queue_read_segments(q);
     if (r < 0) {
         queue_forget_written(q);
-        q->spool = NULL;
         queue_renumber(q, -IN_MEMORY);
+        q->spool = NULL;
         q->next_seq = used;
-        q->stats = before;
+        memcpy(q->dropped, dropped, sizeof(dropped));
         return r;
     }
     queue_check_live(q);
@@ -1013,10 +845,109 @@ int queue_attach(struct queue *q, struct spool *spool)
     return 0;
 }
 
-uint64_t queue_detach(struct queue *q)
+static void queue_note_failure(struct queue *q, int error, const struct spool_stats *found, mono_ms now)
 {
-    uint64_t lost = queue_lose_segments(q);
+    if (q->o.is_standby) /* the leader has the folder, and there is nothing to store in it here */
+        return;
+    if (error == -EBUSY)
+        folder_ask_for(&q->folder);
+    q->spool_error = error;
+    q->unopened = *found;
+    folder_retry_later(&q->folder, now);
+}
 
-    q->spool = NULL;
-    return lost;
+bool queue_open(struct queue *q, mono_ms now)
+{
+    struct spool_stats found = {0};
+    struct spool *spool = NULL;
+    int r;
+
+    if (!q->folder.path || q->spool || q->left || !folder_is_due(&q->folder, now))
+        return false;
+    r = folder_open(&q->folder) ?: spool_new(&spool, &q->folder, q->o.segment_bytes);
+    if (r == 0) {
+        r = queue_attach(q, spool);
+        found = spool_stats(spool);
+    }
+    if (r < 0) {
+        (void)spool_free(spool);
+        folder_close(&q->folder);
+        queue_note_failure(q, r, &found, now);
+        return false;
+    }
+    invariant(q->spool == spool);
+    q->spool_error = 0;
+    q->unopened = (struct spool_stats){0};
+    folder_note_success(&q->folder);
+    return true;
+}
+
+/* The folder is gone, and with it what was only on disk. */
+static void queue_lose_folder(struct queue *q, mono_ms now)
+{
+    queue_lose_segments(q);
+    queue_close_spool(q);
+    q->spool_error = -ENOENT;
+    folder_retry_now(&q->folder, now);
+}
+
+bool queue_watch(struct queue *q, mono_ms now)
+{
+    bool is_due = folder_is_due(&q->folder, now);
+
+    if (q->left) {
+        struct spool_stats found = spool_stats(q->left);
+        int error = q->left->read_error;
+
+        queue_close_spool(q);
+        queue_note_failure(q, error, &found, now);
+        return true;
+    }
+    if (!q->spool)
+        return true;
+    if (!folder_is_there(&q->folder)) {
+        queue_lose_folder(q, now);
+        return false;
+    }
+    spool_trim(q->spool);
+    if (is_due || q->disk_error == 0)
+        queue_store_waiting(q);
+    if (q->disk_error == 0)
+        folder_note_success(&q->folder);
+    else if (is_due)
+        folder_retry_later(&q->folder, now);
+    return true;
+}
+
+void queue_retry_now(struct queue *q, mono_ms now)
+{
+    folder_retry_now(&q->folder, now);
+}
+
+void queue_close(struct queue *q)
+{
+    queue_sync_position(q);
+    queue_close_spool(q);
+}
+
+bool queue_is_wanted(const struct queue *q)
+{
+    return folder_is_open(&q->folder) && folder_is_wanted(&q->folder);
+}
+
+/* ---- Active series ---- */
+
+void queue_load_active(struct queue *q, active_load_fn fn, void *arg)
+{
+    active_open(&q->active, &q->folder, fn, arg);
+}
+
+bool queue_has_active(const struct queue *q)
+{
+    return q->active.folder != NULL;
+}
+
+int queue_save_active(struct queue *q, struct active_set *const *sets, size_t n)
+{
+    return active_save(&q->active, sets, n);
 }

@@ -1,13 +1,17 @@
-/* The records waiting to be sent to one endpoint, in memory and on disk. Sender thread only.
+/* What one endpoint has to send: lanes of records with their limits, in memory and in the spool, and the
+ * files of the spool, which only the queue touches: folder.h, spool.h and active.h. Lanes without a backlog
+ * are served first; a series is in exactly one lane. The spool may come or go at any time; what cannot be
+ * written stays in memory.
  *
- * A lane holds the records of one scorer in order; a series is in exactly one lane. It is remembered as long
- * as its read position or its last timestamp is needed. Lanes without a backlog are served first. The spool
- * may come or go at any time; what cannot be written stays in memory. */
+ * The sender's thread calls everything here, and the records are its own. Others get copies of the
+ * statistics (endpoint_state()). */
 #pragma once
 
 #include "exporter/base/clock.h"
+#include "remotewrite/active.h"
 #include "remotewrite/config.h"
 #include "remotewrite/format.h"
+#include "remotewrite/record.h"
 #include "remotewrite/spool.h"
 
 struct queue;
@@ -27,38 +31,14 @@ enum queue_drop {
 extern const char *const queue_drop_words[DROPS];
 
 struct queue_options {
-    uint64_t max_bytes;  /* on disk, or in memory without a spool */
-    uint64_t max_memory; /* of payloads that are in memory only; 0: max_bytes */
+    const char *dir;      /* of the spool, read by queue_new() alone; NULL: memory only */
+    size_t segment_bytes; /* of its files, about */
+    bool is_standby;      /* another agent leads: the folder is not asked for, nor missed */
+    uint64_t max_bytes;   /* on disk, or in memory without a spool */
+    uint64_t max_memory;  /* of payloads that are in memory only; 0: max_bytes */
     enum rw_full_policy policy;
     int64_t age_limit_ms; /* 0: none */
     size_t memory_bytes;  /* limit of payloads cached in memory while they are on disk */
-};
-
-/* Where a record's payload is. */
-enum record_place {
-    RECORD_IN_MEMORY, /* only there */
-    RECORD_WRITTEN,   /* also in a segment, but not synced: after a power cut it may not be there */
-    RECORD_CACHED,    /* synced, and in memory, too */
-    RECORD_STORED,    /* synced, and only on disk */
-};
-
-/* The request in flight holds the picked record and its companions, small ones of other lanes. Until its
- * response has come, they stay the first of their lanes and in memory, and nothing drops them. A record that
- * is delivered or dropped is freed: there is no state for that. */
-enum record_delivery { RECORD_WAITS, RECORD_PICKED, RECORD_TRAVELS };
-
-struct record {
-    TAILQ_ENTRY(record) entry; /* in its lane */
-    enum record_place place;
-    enum record_delivery delivery;
-    LIST_ENTRY(record) companion; /* RECORD_TRAVELS only */
-    LIST_ENTRY(record) unsynced;  /* RECORD_WRITTEN only */
-    struct lane *lane;
-    struct record_head head;
-    struct spool_segment *segment; /* NULL: RECORD_IN_MEMORY */
-    uint32_t at;                   /* offset in the segment */
-    char *payload;                 /* NULL: RECORD_STORED */
-    size_t payload_n;
 };
 
 struct queue_stats {
@@ -71,19 +51,44 @@ struct queue_stats {
     int64_t oldest_ms;         /* timestamp waiting; 0 for none */
     int64_t last_ms;           /* timestamp queued, see last_ms_after(); 0 for none */
     int disk_error;            /* negative errno of the last write, 0 if it succeeded */
+    bool has_spool;            /* it is open */
+    int spool_error; /* negative errno: why it is not open; 0: it is, was not tried yet, or there is none */
+    struct spool_stats spool; /* of the open one, or of the last try to open it */
 };
 
 struct queue *queue_new(const struct queue_options *o);
+/* As kill -9 leaves it: what was not synced may be lost. */
 struct queue *queue_free(struct queue *q);
 /* New limits, for what is queued from now on. */
 void queue_configure(struct queue *q, const struct queue_options *o);
 DEFINE_CLEANUP(struct queue, queue_free)
 
-/* Takes the records of a spool, which is not owned, before those in memory, and stores the latter in it. A
- * negative errno if a file cannot be read: nothing has changed. */
-MUST_USE int queue_attach(struct queue *q, struct spool *spool);
-/* The spool is gone: keeps what is in memory and drops the rest. The number of samples dropped. */
-uint64_t queue_detach(struct queue *q);
+/* ---- The spool ---- */
+
+/* Opens the spool if it is not open and its next try is due: takes the records that it holds before those
+ * in memory, and stores the latter in it. True if it is open since this call: queue_load_active() is to
+ * follow. */
+bool queue_open(struct queue *q, mono_ms now);
+/* To be called every second, before queue_open(): closes a spool of which something cannot be read, and
+ * tries to store what is in memory only. False if someone has removed the folder: the spool is closed, what
+ * was only there is lost and counted, and queue_open() is due. */
+MUST_USE bool queue_watch(struct queue *q, mono_ms now);
+/* The next queue_watch() and queue_open() try again what has failed. */
+void queue_retry_now(struct queue *q, mono_ms now);
+/* Stores the read positions and closes the spool, which another queue may open. The queue is only to be asked
+ * for its statistics from now on, and to be freed. */
+void queue_close(struct queue *q);
+/* Whether another agent asks for the folder, which is open. */
+bool queue_is_wanted(const struct queue *q);
+
+/* Calls fn with each set of active series that the previous run has left, see active_open(). */
+void queue_load_active(struct queue *q, active_load_fn fn, void *arg);
+/* Whether queue_save_active() has a file to write to. */
+bool queue_has_active(const struct queue *q);
+/* Stores the sets that are not on disk as they are now, see active_save(). */
+MUST_USE int queue_save_active(struct queue *q, struct active_set *const *sets, size_t n);
+
+/* ---- Records in ---- */
 
 /* Takes ownership of the payload. What exceeds a limit is dropped and counted. */
 void queue_append(struct queue *q, struct record_head *h, char *payload, size_t payload_n);
@@ -91,8 +96,7 @@ void queue_append(struct queue *q, struct record_head *h, char *payload, size_t 
 void queue_sync(struct queue *q);
 /* The last timestamp appended to the lane, by last_ms_after(); INT64_MIN if none. */
 int64_t queue_last_ms(struct queue *q, struct str lane);
-/* The timestamp of the lane's next record at this time. Receivers insist on order within a series, so a clock
- * that was set back yields the last timestamp plus 1 ms. */
+/* The timestamp of the lane's next record at this time, see lane_next_ms(). */
 int64_t queue_next_ms(struct queue *q, struct str lane, int64_t at_ms);
 /* The last timestamp of all lanes, 0 if none. */
 int64_t queue_newest_ms(const struct queue *q);
@@ -104,10 +108,14 @@ void queue_forget_lanes(struct queue *q, mono_ms now, int64_t wall_ms,
                         bool (*is_used)(void *arg, struct str lane), void *arg);
 /* Drops records that exceed the age limit. */
 void queue_expire(struct queue *q, int64_t now_ms);
+
+/* ---- Records out ---- */
+
 /* The record to send next or NULL. One at a time: until queue_finish() or queue_put_back(). */
 struct record *queue_pick(struct queue *q, int64_t now_ms);
 /* The payload of a record that was picked, valid until it is removed or put back. -EBADMSG: damaged.
- * -ESTALE: its segment cannot be read: the queue has left the spool to the next queue_attach(). */
+ * -ESTALE: its segment cannot be read: the spool is not used until queue_open() has opened it again, and what
+ * was picked is not in flight any more. */
 MUST_USE int queue_payload(struct queue *q, struct record *r, struct str *ret);
 /* Records that may travel with the picked one: the first of each other lane, so that no series repeats, none
  * of the own metrics; at most max, and so many samples. */
@@ -118,10 +126,13 @@ void queue_take_along(struct queue *q, struct record *r);
 void queue_send_alone(struct queue *q);
 /* Drops a record that waits. */
 void queue_drop(struct queue *q, struct record *r, enum queue_drop why);
-/* Removes the picked record and its companions; `dropped` of their samples are counted under `why`. */
-void queue_finish(struct queue *q, struct record *r, enum queue_drop why, uint32_t dropped);
+/* Removes the picked record and its companions: what became of each sample is decided. */
+void queue_finish(struct queue *q, struct record *r);
 /* The request was given up: the picked record and its companions wait again. */
 void queue_put_back(struct queue *q);
+/* How many records are in flight: the picked one and its companions. */
+size_t queue_in_flight(const struct queue *q);
+/* Counts samples that were dropped elsewhere. */
 void queue_count_drop(struct queue *q, enum queue_drop why, uint64_t samples);
 
 struct queue_stats queue_stats(const struct queue *q);
@@ -129,5 +140,3 @@ struct queue_stats queue_stats(const struct queue *q);
 void queue_save_position(struct queue *q);
 /* Likewise, and waits until they are on disk. */
 void queue_sync_position(struct queue *q);
-/* Tries to store the records that are in memory only. */
-void queue_store_waiting(struct queue *q);

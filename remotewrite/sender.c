@@ -358,7 +358,8 @@ static void sender_finish_record(struct sender *s, enum queue_drop why)
     invariant(s->record && s->stats.state == SENDER_IDLE);
     if (why == DROP_REJECTED && s->rejected > 0 && s->accepted == 0)
         s->stats.refused = true;
-    queue_finish(s->o.queue, s->record, why, s->rejected);
+    queue_count_drop(s->o.queue, why, s->rejected);
+    queue_finish(s->o.queue, s->record);
     queue_save_position(s->o.queue);
     s->record = NULL;
     s->plain = false;

@@ -18,6 +18,7 @@
 #include "remotewrite/endpoint.h"
 #include "remotewrite/queue.h"
 #include "remotewrite/sender.h"
+#include "remotewrite/spool.h"
 #include "remotewrite/timestamp.h"
 
 #include <stdatomic.h>
@@ -102,6 +103,21 @@ static int64_t rw_newest_ms(const struct endpoint_state *st)
     return st->newest_in_ms ? last_ms_after(st->queue.last_ms, st->newest_in_ms) : st->queue.last_ms;
 }
 
+static void rw_set_spool_gauges(struct metrics *m, const char *const *labels, const struct queue_stats *q,
+                                const struct rw_endpoint_config *c)
+{
+    const struct spool_stats *spool = &q->spool;
+
+    metric_set(m, METRIC_RW_SPOOL_BYTES, labels, (double)spool->bytes);
+    metric_set(m, METRIC_RW_SPOOL_IDLE, LV(labels[0], "unread", labels[1]), (double)spool->unread.bytes);
+    metric_set(m, METRIC_RW_SPOOL_IDLE, LV(labels[0], "damaged", labels[1]), (double)spool->damaged.bytes);
+    metric_set(m, METRIC_RW_SPOOL_IDLE, LV(labels[0], "unknown", labels[1]), (double)spool->unknown.bytes);
+    if (q->has_spool || q->spool_error < 0) {
+        metric_set(m, METRIC_RW_SPOOL_UP, labels, q->has_spool && q->disk_error == 0);
+        metric_set(m, METRIC_RW_SPOOL_LIMIT, labels, (double)c->max_spool_bytes);
+    }
+}
+
 static void rw_set_gauges(struct metrics *m, const char *const *labels, const struct endpoint_state *st,
                           const struct rw_endpoint_config *c)
 {
@@ -111,20 +127,14 @@ static void rw_set_gauges(struct metrics *m, const char *const *labels, const st
     metric_set(m, METRIC_RW_MAX_SAMPLES, labels, (double)c->max_samples_per_send);
     metric_set(m, METRIC_RW_HIGHEST, labels, (double)rw_newest_ms(st) / 1000);
     metric_set(m, METRIC_RW_HIGHEST_SENT, labels, (double)st->sender.highest_sent_ms / 1000);
-    metric_set(m, METRIC_RW_SPOOL_BYTES, labels, (double)st->spool.bytes);
-    metric_set(m, METRIC_RW_SPOOL_IDLE, LV(labels[0], "unread", labels[1]), (double)st->spool.unread.bytes);
-    metric_set(m, METRIC_RW_SPOOL_IDLE, LV(labels[0], "damaged", labels[1]), (double)st->spool.damaged.bytes);
-    metric_set(m, METRIC_RW_SPOOL_IDLE, LV(labels[0], "unknown", labels[1]), (double)st->spool.unknown.bytes);
-    if (st->has_spool || st->spool_error < 0) {
-        metric_set(m, METRIC_RW_SPOOL_UP, labels, st->has_spool && st->queue.disk_error == 0);
-        metric_set(m, METRIC_RW_SPOOL_LIMIT, labels, (double)c->max_spool_bytes);
-    }
     metric_set(m, METRIC_RW_SERIES, labels, (double)st->series);
     metric_set(m, METRIC_RW_UP, labels, !sender_is_failing(&st->sender));
 }
 
 static void rw_set_counters(struct metrics *m, const char *const *labels, const struct endpoint_state *st)
 {
+    const struct spool_stats *spool = &st->queue.spool;
+
     metric_set(m, METRIC_RW_SAMPLES, labels, (double)st->sender.samples);
     metric_set(m, METRIC_RW_FAILED, labels, (double)st->sender.failed);
     metric_set(m, METRIC_RW_RETRIED, labels, (double)st->sender.retried);
@@ -132,7 +142,7 @@ static void rw_set_counters(struct metrics *m, const char *const *labels, const 
     metric_set(m, METRIC_RW_METADATA, labels, (double)st->sender.metadata_sent);
     metric_set(m, METRIC_RW_METADATA_FAILED, labels, (double)st->sender.metadata_failed);
     metric_set(m, METRIC_RW_METADATA_RETRIED, labels, (double)st->sender.metadata_retried);
-    metric_set(m, METRIC_RW_DAMAGED, labels, (double)(st->spool.damaged_bytes + st->spool.torn_bytes));
+    metric_set(m, METRIC_RW_DAMAGED, labels, (double)(spool->damaged_bytes + spool->torn_bytes));
     for (unsigned i = 0; i < DROPS; i++) {
         const char *const *with_reason = LV(queue_drop_words[i], labels[0], labels[1]);
 
@@ -146,16 +156,24 @@ static void rw_set_counters(struct metrics *m, const char *const *labels, const 
         metric_observe(m, METRIC_RW_DURATION, labels, (double)st->durations[i]);
 }
 
-/* What is wrong with the spool; empty if nothing is. */
-static void rw_spool_error(struct buf *o, const struct endpoint_state *st)
+/* What is wrong with the spool; null if nothing is. */
+static void rw_spool_error(struct buf *o, const struct queue_stats *q)
 {
-    int error = st->spool_error < 0 ? st->spool_error : st->queue.disk_error;
-    CLEANUP(cleanup_free)
-    char *text = error == 0 ? NULL
-                            : xasprintf("cannot %s the spool, keeping samples in memory: %s",
-                                        st->spool_error < 0 ? "open" : "write", strerror(-error));
+    BUF_AUTO(text, SPOOL_ERROR_BYTES);
 
-    member_words(o, "spoolError", *st->spool.error ? st->spool.error : text);
+    if (*q->spool.error) {
+        member_text(o, "spoolError", q->spool.error);
+        return;
+    }
+    if (q->spool_error < 0) {
+        buf_puts(&text, "cannot open the spool, keeping samples in memory: ");
+        buf_puts(&text, strerror(-q->spool_error));
+    } else if (q->disk_error < 0) {
+        buf_puts(&text, "cannot write the spool, keeping samples in memory: ");
+        buf_puts(&text, strerror(-q->disk_error));
+    }
+    buf_putc(&text, '\0');
+    member_words(o, "spoolError", buf_failed(&text) < 0 ? NULL : text.p);
 }
 
 static void rw_json_files(struct buf *o, const char *key, size_t files, uint64_t bytes)
@@ -181,7 +199,7 @@ static void rw_json(struct buf *o, const struct endpoint_state *st, const struct
 {
     const struct queue_stats *q = &st->queue;
     const struct sender_stats *sent = &st->sender;
-    const struct spool_stats *spool = &st->spool;
+    const struct spool_stats *spool = &q->spool;
     bool backs_off = sent->state == SENDER_BACKING_OFF;
     int64_t behind_ms = q->samples ? rw_newest_ms(st) - q->oldest_ms : 0;
     uint64_t dropped = 0;
@@ -198,13 +216,13 @@ static void rw_json(struct buf *o, const struct endpoint_state *st, const struct
     member_count(o, "samplesSent", sent->samples);
     member_count(o, "samplesPending", q->samples);
     member_count(o, "samplesDropped", dropped);
-    member_bool(o, "spool", st->has_spool);
+    member_bool(o, "spool", q->has_spool);
     member_count(o, "spoolBytes", spool->bytes);
     member_count(o, "samplesUnsaved", q->unsaved);
     rw_json_files(o, "spoolUnread", spool->unread.n, spool->unread.bytes);
     rw_json_files(o, "spoolSetAside", spool->damaged.n + spool->unknown.n,
                   spool->damaged.bytes + spool->unknown.bytes);
-    rw_spool_error(o, st);
+    rw_spool_error(o, q);
     member_time(o, "sentAt", sent->last_sent_at_ms);
     member_time(o, "retryAt", backs_off ? sent->retry_at_ms : 0);
     member_words(o, "error", sent->error);
@@ -220,6 +238,7 @@ static void rw_refresh(struct rw_sink *s, struct endpoint *e, struct endpoint_st
 
     endpoint_state(e, ret);
     rw_set_gauges(m, LV(c->name, c->url_shown), ret, c);
+    rw_set_spool_gauges(m, LV(c->name, c->url_shown), &ret->queue, c);
     rw_set_counters(m, LV(c->name, c->url_shown), ret);
 }
 
@@ -338,8 +357,12 @@ static struct endpoint *rw_keep(struct rw_sink *s, struct rw_endpoint_config *no
         endpoint_configure(e, now);
         rw_renew(s, e);
     }
+    if (!leading) {
+        endpoint_drain(e);
+        return e;
+    }
     /* One that had nothing left to send while the agent stood by has no way back. */
-    if (!endpoint_drain(e, !leading) && leading) {
+    if (!endpoint_lead(e)) {
         rw_end(s, e, 0);
         return NULL;
     }

@@ -1,8 +1,10 @@
+/* Owns the list of segments, the descriptor of the one that is written, and those of the position files. The
+ * sender's thread calls it, by queue.c. It never reads a record that it has not checked, never appends to a
+ * file whose last sync has failed, and never removes a segment with records that are still needed. */
 #include "remotewrite/spool.h"
 
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/file.h"
 #include "exporter/base/invariant.h"
 #include "exporter/base/log.h"
 
@@ -11,7 +13,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 
@@ -21,56 +22,8 @@ enum {
     ASIDE_SEGMENTS = 4, /* files set aside may be as large as this number of segments */
 };
 
-static const char wanted[] = "wanted", unknown_suffix[] = ".seg.unknown", damaged_suffix[] = ".seg.damaged";
+static const char unknown_suffix[] = ".seg.unknown", damaged_suffix[] = ".seg.damaged";
 static const char *const position_names[2] = {"position.a", "position.b"};
-
-/* What a write() says, of which no part may be missing. */
-static int write_result(ssize_t n, size_t want)
-{
-    return n == (ssize_t)want ? 0 : n < 0 ? -errno : -ENOSPC;
-}
-
-/* Creates the missing folders of the path. */
-static int spool_make_folders(const char *dir)
-{
-    CLEANUP(cleanup_free) char *path = xstrdup(dir);
-    char *end = path;
-
-    do {
-        end = strchr(end + 1, '/');
-        if (end)
-            *end = '\0';
-        if (mkdir(path, 0700) < 0 && errno != EEXIST)
-            return -errno;
-        if (end)
-            *end = '/';
-    } while (end);
-    return 0;
-}
-
-/* A file to write. A FIFO in its place would be a wait without end: it is removed. */
-static int spool_create(int dir_fd, const char *name)
-{
-    int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
-
-    if (fd < 0 && errno == ENXIO && unlinkat(dir_fd, name, 0) == 0)
-        fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    return fd;
-}
-
-void spool_ask_for(const char *dir)
-{
-    CLEANUP(cleanup_close) int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    CLEANUP(cleanup_close)
-    int fd = dir_fd < 0 ? -1 : spool_create(dir_fd, wanted);
-
-    (void)fd;
-}
-
-bool spool_is_asked_for(const struct spool *s)
-{
-    return faccessat(s->dir_fd, wanted, F_OK, 0) == 0;
-}
 
 /* The segment that is written has a descriptor, and no other one has. */
 static void spool_check_current(const struct spool *s)
@@ -109,7 +62,7 @@ struct spool_entry {
 static int spool_each_entry(struct spool *s,
                             void (*fn)(struct spool *s, const struct spool_entry *one, void *arg), void *arg)
 {
-    CLEANUP(cleanup_close) int fd = openat(s->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CLEANUP(cleanup_close) int fd = openat(s->folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
     const struct dirent *entry;
     int r;
@@ -124,7 +77,7 @@ static int spool_each_entry(struct spool *s,
 
         if (sscanf(entry->d_name, "%12" SCNu64 "%n", &one.number, &end) != 1 || end != NUMBER_DIGITS)
             continue;
-        (void)fstatat(s->dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW);
+        (void)fstatat(s->folder->fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW);
         (void)snprintf(one.name, sizeof(one.name), "%.39s", entry->d_name);
         one.bytes = (uint64_t)st.st_size;
         one.is_file = S_ISREG(st.st_mode);
@@ -176,29 +129,18 @@ static void spool_note_entry(struct spool *s, const struct spool_entry *one, voi
     (void)spool_link(s, &made);
 }
 
-int spool_new(struct spool **ret, const char *dir, size_t segment_bytes)
+int spool_new(struct spool **ret, struct folder *folder, size_t segment_bytes)
 {
     CLEANUP(cleanup_spool_free) struct spool *s = xcalloc(1, sizeof(*s));
     char oldest[SPOOL_NAME_BYTES] = "";
     int r;
 
-    s->dir_fd = s->lock_fd = s->fd = s->position_fd[0] = s->position_fd[1] = -1;
+    invariant(folder_is_open(folder));
+    s->folder = folder;
+    s->fd = s->position_fd[0] = s->position_fd[1] = -1;
     s->segment_bytes = segment_bytes;
     s->next_number = 1;
-    s->dir = xstrdup(dir);
     TAILQ_INIT(&s->segments);
-    r = spool_make_folders(dir);
-    if (r < 0)
-        return r;
-    s->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (s->dir_fd < 0)
-        return -errno;
-    s->lock_fd = openat(s->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (s->lock_fd < 0)
-        return -errno;
-    if (flock(s->lock_fd, LOCK_EX | LOCK_NB) < 0)
-        return errno == EWOULDBLOCK ? -EBUSY : -errno;
-    (void)unlinkat(s->dir_fd, wanted, 0);
     r = spool_each_entry(s, spool_note_entry, oldest);
     if (r < 0)
         return r;
@@ -219,9 +161,6 @@ struct spool *spool_free(struct spool *s)
     cleanup_close(&s->fd);
     cleanup_close(&s->position_fd[0]);
     cleanup_close(&s->position_fd[1]);
-    cleanup_close(&s->lock_fd);
-    cleanup_close(&s->dir_fd);
-    free(s->dir);
     free(s);
     return NULL;
 }
@@ -233,12 +172,12 @@ static int spool_set_aside(struct spool *s, const struct spool_segment *segment,
                            const char *what)
 {
     CLEANUP(cleanup_free)
-    char *path = xasprintf("%s/%.*s%s", s->dir, NUMBER_DIGITS, segment->name, suffix);
+    char *path = xasprintf("%s/%.*s%s", s->folder->path, NUMBER_DIGITS, segment->name, suffix);
 
-    if (renameat(s->dir_fd, segment->name, s->dir_fd, strrchr(path, '/') + 1) < 0)
+    if (renameat(s->folder->fd, segment->name, s->folder->fd, strrchr(path, '/') + 1) < 0)
         return -errno;
     log_error(what, L_STR("path", path), L_INT("bytes", segment->size));
-    s->folder_dirty = true;
+    s->folder->is_unsynced = true;
     return 0;
 }
 
@@ -263,13 +202,13 @@ static void spool_note_unread(struct spool *s, const struct spool_segment *segme
 {
     s->read_error = error;
     s->found.unread = (struct spool_files){1, segment->size};
-    (void)snprintf(s->found.error, sizeof(s->found.error), "cannot read spool segment %s/%s: %s", s->dir,
-                   segment->name, strerror(-error));
+    (void)snprintf(s->found.error, sizeof(s->found.error), "cannot read spool segment %s/%s: %s",
+                   s->folder->path, segment->name, strerror(-error));
 }
 
 int spool_load(struct spool *s, struct spool_segment *segment, struct buf *bytes)
 {
-    int r = spool_read_file(s, segment->name, bytes);
+    int r = folder_read(s->folder, segment->name, bytes);
 
     if (r == 0 && segment_has_other_version(buf_str(bytes)))
         r = spool_set_aside_unknown(s, segment) ?: -ENOENT;
@@ -286,6 +225,23 @@ int spool_load(struct spool *s, struct spool_segment *segment, struct buf *bytes
     TAILQ_REMOVE(&s->segments, segment, entry);
     free(segment);
     return r;
+}
+
+void spool_note_live(struct spool_segment *segment)
+{
+    segment->live++;
+}
+
+void spool_note_damage(struct spool *s, struct spool_segment *segment, size_t n)
+{
+    segment->damaged = true;
+    s->found.damaged_places++;
+    s->found.damaged_bytes += n;
+}
+
+void spool_note_torn(struct spool *s, size_t n)
+{
+    s->found.torn_bytes += n;
 }
 
 static void spool_close_current(struct spool *s)
@@ -311,7 +267,7 @@ static void spool_remove_segment(struct spool *s, struct spool_segment *segment)
     if (segment->damaged)
         (void)spool_set_aside_damaged(s, segment);
     else
-        spool_remove_file(s, segment->name);
+        folder_remove(s->folder, segment->name);
     free(segment);
 }
 
@@ -346,17 +302,18 @@ void spool_trim(struct spool *s)
         if (n <= 1 ||
             (n <= SPOOL_ASIDE_FILES && spool_idle_bytes(s) <= (uint64_t)ASIDE_SEGMENTS * s->segment_bytes))
             return;
-        log_warn("old spool segment removed that was set aside", L_STR("dir", s->dir), L_STR("file", oldest));
-        if (unlinkat(s->dir_fd, oldest, 0) < 0)
+        log_warn("old spool segment removed that was set aside", L_STR("dir", s->folder->path),
+                 L_STR("file", oldest));
+        if (unlinkat(s->folder->fd, oldest, 0) < 0)
             return;
     }
 }
 
 struct spool_stats spool_stats(const struct spool *s)
 {
-    struct spool_stats now = s ? s->found : (struct spool_stats){0};
+    struct spool_stats now = s->found;
 
-    now.bytes = s ? s->bytes + spool_idle_bytes(s) : 0;
+    now.bytes = s->bytes + spool_idle_bytes(s);
     return now;
 }
 
@@ -368,18 +325,18 @@ static int spool_begin_segment(struct spool *s)
     int fd, r;
 
     (void)snprintf(made.name, sizeof(made.name), "%012" PRIu64 ".seg", s->next_number);
-    fd = openat(s->dir_fd, made.name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    fd = openat(s->folder->fd, made.name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     r = write_result(fd < 0 ? -1 : write(fd, segment_magic, SEGMENT_HEAD), SEGMENT_HEAD);
     if (r < 0) {
         if (fd >= 0)
-            (void)unlinkat(s->dir_fd, made.name, 0);
+            (void)unlinkat(s->folder->fd, made.name, 0);
         cleanup_close(&fd);
         return r;
     }
     s->next_number++;
     s->current = spool_link(s, &made);
     s->fd = fd;
-    s->folder_dirty = true;
+    s->folder->is_unsynced = true;
     return 0;
 }
 
@@ -433,19 +390,25 @@ int spool_sync(struct spool *s)
         r = -errno;
     if (s->fd >= 0 && fstat(s->fd, &st) == 0 && st.st_nlink == 0) /* someone has removed the file */
         r = -ENOENT;
-    if (s->folder_dirty && fsync(s->dir_fd) < 0)
+    if (s->folder->is_unsynced && fsync(s->folder->fd) < 0)
         r = -errno;
-    s->dirty = s->folder_dirty = s->sync_failed = false;
+    s->dirty = s->folder->is_unsynced = s->sync_failed = false;
     /* After a failed sync the kernel may have discarded dirty pages: do not append to this file. */
     if (r < 0)
         spool_close_current(s);
     return r;
 }
 
+int spool_sync_folder(struct spool *s)
+{
+    s->folder->is_unsynced = true;
+    return spool_sync(s);
+}
+
 int spool_read(struct spool *s, struct spool_segment *segment, uint32_t at, size_t n, struct buf *into)
 {
     CLEANUP(cleanup_close)
-    int fd = openat(s->dir_fd, segment->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = openat(s->folder->fd, segment->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct segment_item item;
     char *room;
     ssize_t got;
@@ -462,9 +425,7 @@ int spool_read(struct spool *s, struct spool_segment *segment, uint32_t at, size
         return r;
     }
     if ((size_t)got != n || !record_read((struct str){room, n}, 0, &item) || item.n != n) {
-        segment->damaged = true;
-        s->found.damaged_places++;
-        s->found.damaged_bytes += n;
+        spool_note_damage(s, segment, n);
         return -EBADMSG;
     }
     memmove(room, item.payload.p, item.payload.n);
@@ -489,69 +450,17 @@ bool spool_shrink(struct spool *s)
     return true;
 }
 
-bool spool_is_there(struct spool *s)
-{
-    struct stat now, was;
-
-    /* Errors other than ENOENT say nothing about the folder, which is still open. */
-    if (stat(s->dir, &now) < 0)
-        return errno != ENOENT;
-    return fstat(s->dir_fd, &was) < 0 || (now.st_dev == was.st_dev && now.st_ino == was.st_ino);
-}
-
-/* ---- Small files ---- */
-
-int spool_append_file(struct spool *s, const char *name, size_t at, struct str bytes)
-{
-    CLEANUP(cleanup_close) int fd = spool_create(s->dir_fd, name);
-    struct stat st;
-    int r;
-
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return -errno;
-    if ((size_t)st.st_size != at)
-        return -ESTALE;
-    r = write_result(pwrite(fd, bytes.p, bytes.n, (off_t)at), bytes.n);
-    if (r < 0 && ftruncate(fd, (off_t)at) < 0)
-        r = -ESTALE;
-    return r;
-}
-
-int spool_commit_file(struct spool *s, const char *appended, const char *name)
-{
-    CLEANUP(cleanup_close) int fd = spool_create(s->dir_fd, appended);
-
-    if (fd < 0 || fdatasync(fd) < 0)
-        return -errno;
-    if (strcmp(appended, name) == 0)
-        return 0;
-    if (renameat(s->dir_fd, appended, s->dir_fd, name) < 0 || fsync(s->dir_fd) < 0)
-        return -errno;
-    s->folder_dirty = false;
-    return 0;
-}
-
-int spool_read_file(struct spool *s, const char *name, struct buf *into)
-{
-    CLEANUP(cleanup_free) char *path = xasprintf("%s/%s", s->dir, name);
-
-    return file_read(path, into);
-}
-
-void spool_remove_file(struct spool *s, const char *name)
-{
-    (void)unlinkat(s->dir_fd, name, 0);
-}
+/* ---- Read positions ---- */
 
 int spool_read_positions(struct spool *s, struct buf *into, struct position_reader *ret)
 {
     int error = 0;
 
     *ret = (struct position_reader){0};
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < ARRAY_SIZE(position_names); i++) {
         BUF_AUTO(bytes, POSITIONS_MAX);
         struct position_reader one;
-        int r = spool_read_file(s, position_names[i], &bytes);
+        int r = folder_read(s->folder, position_names[i], &bytes);
 
         if (r < 0 && r != -ENOENT)
             error = r;
@@ -561,19 +470,25 @@ int spool_read_positions(struct spool *s, struct buf *into, struct position_read
         *into = buf_take(&bytes);
         *ret = one;
     }
+    s->generation = ret->generation;
     return ret->next ? 0 : error;
 }
 
-int spool_put_position(struct spool *s, unsigned which, struct str bytes, bool wait_for_disk)
+int spool_put_position(struct spool *s, uint64_t generation, struct str bytes, bool wait_for_disk)
 {
+    size_t which = generation % ARRAY_SIZE(position_names);
     int *fd = &s->position_fd[which], r;
 
+    invariant(generation == s->generation + 1);
+    s->generation = generation;
     if (*fd < 0) {
-        *fd = spool_create(s->dir_fd, position_names[which]);
+        *fd = folder_create(s->folder, position_names[which]);
         if (*fd < 0)
             return -errno;
-        s->folder_dirty = true;
+        s->folder->is_unsynced = true;
     }
     r = write_result(pwrite(*fd, bytes.p, bytes.n, 0), bytes.n);
-    return r == 0 && wait_for_disk && fdatasync(*fd) < 0 ? -errno : r;
+    if (r == 0 && wait_for_disk && fdatasync(*fd) < 0)
+        r = -errno;
+    return r;
 }

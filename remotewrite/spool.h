@@ -1,12 +1,16 @@
-/* The files of one endpoint's spool: segments of records, read positions, and active series.
+/* The segments of one endpoint's spool, and how far they were delivered. Sender thread; called by queue.c.
  *
- *     DIR/lock  DIR/wanted  DIR/000000000001.seg ...  DIR/position.a  DIR/position.b  DIR/active
+ *     000000000001.seg ...       records, see format.h
+ *     position.a position.b      read positions, written in turn
+ *     lock wanted                see folder.h
+ *     active active.new          see active.h
  *
  * While a segment cannot be read (EACCES, EIO, EMFILE, ...), the spool is not used. A damaged one is renamed
  * to NUMBER.seg.damaged when its intact records are no longer needed, one of another version to
- * NUMBER.seg.unknown at once. Sender thread only. */
+ * NUMBER.seg.unknown at once. */
 #pragma once
 
+#include "remotewrite/folder.h"
 #include "remotewrite/format.h"
 
 #include <sys/queue.h>
@@ -38,41 +42,50 @@ struct spool_stats {
 };
 
 struct spool {
-    char *dir;
-    int dir_fd, lock_fd;
+    struct folder *folder; /* open; not owned */
     size_t segment_bytes;
     struct spool_segments segments;
     struct spool_segment *current; /* the segment being written; NULL: none yet */
     int fd;                        /* of current */
     int position_fd[2];
-    uint64_t bytes; /* of segments */
+    uint64_t generation; /* of the read positions that were read, or last tried to be written */
+    uint64_t bytes;      /* of segments */
     uint64_t next_number;
     int read_error;           /* negative errno: a segment cannot be read */
     struct spool_stats found; /* damage, and what was set aside */
-    bool dirty, folder_dirty, sync_failed;
+    bool dirty, sync_failed;
 };
 
-/* Creates the folder if needed, locks it and lists its segments. -EBUSY: another process holds the lock. */
-MUST_USE int spool_new(struct spool **ret, const char *dir, size_t segment_bytes);
+/* Lists the segments of the folder, which is open. */
+MUST_USE int spool_new(struct spool **ret, struct folder *folder, size_t segment_bytes);
 struct spool *spool_free(struct spool *s);
 DEFINE_CLEANUP(struct spool, spool_free)
 
-/* The lock is held by an agent that no longer leads: asks it to close the spool. */
-void spool_ask_for(const char *dir);
-/* Whether another process has asked since the spool was opened. */
-bool spool_is_asked_for(const struct spool *s);
+/* ---- Segments ---- */
+
+/* The oldest; NULL if there is none. */
+static inline struct spool_segment *spool_oldest(const struct spool *s)
+{
+    return TAILQ_FIRST(&s->segments);
+}
 
 /* Appends the content of a segment to `bytes`. -ENOENT: it is gone or was set aside, and is freed. Another
  * errno: it cannot be read, as spool_stats() tells from now on. */
 MUST_USE int spool_load(struct spool *s, struct spool_segment *segment, struct buf *bytes);
+/* Notes what was found in a segment that was loaded: a record that is needed, */
+void spool_note_live(struct spool_segment *segment);
+/* n bytes that are lost, or n bytes of a record that was not finished. */
+void spool_note_damage(struct spool *s, struct spool_segment *segment, size_t n);
+void spool_note_torn(struct spool *s, size_t n);
 
-/* All zero for NULL. */
 struct spool_stats spool_stats(const struct spool *s);
 /* Appends a record, and counts it as live in its segment. */
 MUST_USE int spool_append(struct spool *s, const struct record_head *h, struct str payload,
                           struct spool_segment **ret_segment, uint32_t *ret_at);
 /* Syncs what was appended to disk. On failure it may not be there. */
 MUST_USE int spool_sync(struct spool *s);
+/* Likewise, and the removal of segments, which need not be on disk otherwise. */
+MUST_USE int spool_sync_folder(struct spool *s);
 /* Reads the payload of a record of n bytes into an empty buffer. -EBADMSG: damaged, or the file is gone. */
 MUST_USE int spool_read(struct spool *s, struct spool_segment *segment, uint32_t at, size_t n,
                         struct buf *into);
@@ -84,17 +97,10 @@ uint64_t spool_idle_bytes(const struct spool *s);
 bool spool_shrink(struct spool *s);
 /* Removes segments without records in use, and keeps the limits of files set aside. */
 void spool_trim(struct spool *s);
-/* False if the folder was removed, or replaced by another one. */
-bool spool_is_there(struct spool *s);
 
-/* Appends to a file of `at` bytes, or creates it. -ESTALE: another size. A failure leaves it as it was. */
-MUST_USE int spool_append_file(struct spool *s, const char *name, size_t at, struct str bytes);
-/* Syncs the file that was appended to. If it is not called `name` yet, it replaces the file that is. */
-MUST_USE int spool_commit_file(struct spool *s, const char *appended, const char *name);
-MUST_USE int spool_read_file(struct spool *s, const char *name, struct buf *into);
-void spool_remove_file(struct spool *s, const char *name);
+/* ---- Read positions ---- */
 
 /* Reads the newer intact position file. ret->next is NULL if there is none; an errno if none can be read. */
 MUST_USE int spool_read_positions(struct spool *s, struct buf *into, struct position_reader *ret);
-/* Writes one of the two in place. */
-MUST_USE int spool_put_position(struct spool *s, unsigned which, struct str bytes, bool wait_for_disk);
+/* Writes the positions of this generation, the next one, over the older of the two files. */
+MUST_USE int spool_put_position(struct spool *s, uint64_t generation, struct str bytes, bool wait_for_disk);

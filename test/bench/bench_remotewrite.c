@@ -13,7 +13,6 @@
 #include "remotewrite/intake.h"
 #include "remotewrite/labels.h"
 #include "remotewrite/queue.h"
-#include "remotewrite/spool.h"
 #include "test/bench/gen.h"
 #include "test/bench/measure.h"
 
@@ -184,21 +183,20 @@ static void take_round(void *arg)
     intake_publish(r->intake, b);
     intake_commit(r->intake);
     while ((record = queue_pick(r->queue, r->at)))
-        queue_finish(r->queue, record, DROP_REJECTED, 0);
+        queue_finish(r->queue, record);
 }
 
 static void measure_rounds(const struct work *w, const char *dir)
 {
     static const int churns[] = {0, SERIES, 100, 1};
-    const struct queue_options o = {.max_bytes = 1u << 30, .memory_bytes = 1u << 20};
+    const struct queue_options o = {
+        .dir = dir, .segment_bytes = 16u << 20, .max_bytes = 1u << 30, .memory_bytes = 1u << 20};
     struct rounds r = {.at = AT};
-    struct spool *spool;
 
-    must(spool_new(&spool, dir, 16u << 20) == 0);
     r.queue = queue_new(&o);
-    must(queue_attach(r.queue, spool) == 0);
+    must(queue_open(r.queue, (mono_ms){1}));
     r.intake = intake_new(&w->config, r.queue);
-    intake_attach(r.intake, spool);
+    intake_attach(r.intake);
     r.batches[0] = w->batch;
     for (size_t i = 0; i < ARRAY_SIZE(churns); i++) {
         r.batches[1] = churns[i] ? make_batch(churns[i]) : w->batch;

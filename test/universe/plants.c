@@ -4,6 +4,7 @@
 #include "controller/kube/lease.h"
 #include "controller/placement/slot.h"
 #include "exporter/base/backoff.h"
+#include "exporter/base/clock.h"
 #include "exporter/metric/page.h"
 #include "remotewrite/queue.h"
 #include "remotewrite/sender.h"
@@ -13,28 +14,33 @@
 #include "test/universe/sim.h"
 #include "test/universe/world.h"
 
-int __real_spool_append_file(struct spool *s, const char *name, size_t at, struct str bytes);
-int __wrap_spool_append_file(struct spool *s, const char *name, size_t at, struct str bytes);
-int __wrap_spool_append_file(struct spool *s, const char *name, size_t at, struct str bytes)
+int __real_folder_append(const struct folder *f, const char *name, size_t at, struct str bytes);
+int __wrap_folder_append(const struct folder *f, const char *name, size_t at, struct str bytes);
+int __wrap_folder_append(const struct folder *f, const char *name, size_t at, struct str bytes)
 {
-    return planted == PLANT_NO_ACTIVE_SET ? 0 : __real_spool_append_file(s, name, at, bytes);
+    return planted == PLANT_NO_ACTIVE_SET ? 0 : __real_folder_append(f, name, at, bytes);
 }
 
-int __real_spool_put_position(struct spool *s, unsigned which, struct str bytes, bool wait_for_disk);
-int __wrap_spool_put_position(struct spool *s, unsigned which, struct str bytes, bool wait_for_disk);
-int __wrap_spool_put_position(struct spool *s, unsigned which, struct str bytes, bool wait_for_disk)
+int __real_spool_put_position(struct spool *s, uint64_t generation, struct str bytes, bool wait_for_disk);
+int __wrap_spool_put_position(struct spool *s, uint64_t generation, struct str bytes, bool wait_for_disk);
+int __wrap_spool_put_position(struct spool *s, uint64_t generation, struct str bytes, bool wait_for_disk)
 {
-    return planted == PLANT_LOST_POSITION ? 0 : __real_spool_put_position(s, which, bytes, wait_for_disk);
+    if (planted == PLANT_LOST_POSITION)
+        return 0;
+    return __real_spool_put_position(s, generation, bytes, wait_for_disk);
 }
 
-int __real_queue_attach(struct queue *q, struct spool *spool);
-int __wrap_queue_attach(struct queue *q, struct spool *spool);
-int __wrap_queue_attach(struct queue *q, struct spool *spool)
+bool __real_queue_open(struct queue *q, mono_ms now);
+bool __wrap_queue_open(struct queue *q, mono_ms now);
+bool __wrap_queue_open(struct queue *q, mono_ms now)
 {
-    reached[REACHED_OPENED_IN_FLIGHT] += queue_stats(q).in_flight > 1;
-    if (planted == PLANT_NO_COMPANIONS)
+    size_t in_flight = queue_in_flight(q);
+    bool opened = __real_queue_open(q, now);
+
+    reached[REACHED_OPENED_IN_FLIGHT] += opened && in_flight > 1;
+    if (opened && planted == PLANT_NO_COMPANIONS)
         queue_send_alone(q);
-    return __real_queue_attach(q, spool);
+    return opened;
 }
 
 /* By agent and lane. */

@@ -93,7 +93,7 @@ static void keeps_pending_samples_and_sends_markers_at_a_stop(void **state)
         endpoint_state(e, &st);
     while (st.queue.samples < 1000 || st.sender.failures < 2);
     assert_string_equal(st.sender.error, "status 503: not now");
-    assert_true(st.has_spool && st.spool.bytes > 0);
+    assert_true(st.queue.has_spool && st.queue.spool.bytes > 0);
     endpoint_stop(e, 100);
     (void)endpoint_free(e);
     fake_default(s, (struct fake_answer){.status = 204, .body = ""});
@@ -189,9 +189,9 @@ static void hands_over_without_markers(void **state)
     (void)state;
     fake_default(s, (struct fake_answer){.status = 204, .body = ""});
     publish(e, 100, START);
-    (void)endpoint_drain(e, true);
+    endpoint_drain(e);
     wait_ended(e);
-    assert_false(endpoint_drain(e, false));
+    assert_false(endpoint_lead(e));
     endpoint_join(e);
     assert_int_equal(number_sent(e), 100);
     next = open_endpoint(s, dir, "");
@@ -213,11 +213,11 @@ static void goes_on_when_it_leads_again(void **state)
     fake_default(s, (struct fake_answer){.status = 503, .body = "not now"});
     e = open_endpoint(s, NULL, "");
     publish(e, 100, START);
-    (void)endpoint_drain(e, true);
+    endpoint_drain(e);
     while (fake_requests(s) < 2) /* it keeps trying */
         (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     assert_false(has_ended(e));
-    assert_true(endpoint_drain(e, false));
+    assert_true(endpoint_lead(e));
     publish(e, 100, START + 1000);
     fake_default(s, (struct fake_answer){.status = 204, .body = ""});
     assert_int_equal(wait_sent(e, 200).series, 100);
@@ -237,7 +237,7 @@ static void gives_its_spool_to_who_asks(void **state)
     fake_default(s, (struct fake_answer){.status = 503, .body = "not now"});
     e = open_endpoint(s, dir, "");
     publish(e, 100, START);
-    (void)endpoint_drain(e, true);
+    endpoint_drain(e);
     (void)endpoint_free(e); /* in time, with samples left */
     e = start_endpoint(s, dir, "", true);
     for (size_t n = fake_requests(s); fake_requests(s) < n + 1;)

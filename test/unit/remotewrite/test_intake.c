@@ -7,7 +7,6 @@
 #include "remotewrite/format.h"
 #include "remotewrite/intake.h"
 #include "remotewrite/queue.h"
-#include "remotewrite/spool.h"
 #include "test/unit/remotewrite/rw.h"
 
 #include <errno.h>
@@ -18,30 +17,28 @@ static const int64_t START = 1760000000000;
 /* Everything that an endpoint keeps over a run, on disk. */
 struct run {
     struct rw_endpoint_config *config;
-    struct spool *spool;
     struct queue *queue;
     struct intake *intake;
 };
 
 static void begin(struct run *r, const char *dir, const char *config)
 {
-    struct queue_options o = {.max_bytes = 1 << 26, .memory_bytes = 1 << 20};
+    struct queue_options o = {
+        .dir = dir, .segment_bytes = 1 << 20, .max_bytes = 1 << 26, .memory_bytes = 1 << 20};
     char yaml[512];
 
     (void)snprintf(yaml, sizeof(yaml), "[{url: 'http://h/', name: hub%s}]", config);
     r->config = rw_endpoint(yaml);
-    assert_int_equal(spool_new(&r->spool, dir, 1 << 20), 0);
     r->queue = queue_new(&o);
-    assert_int_equal(queue_attach(r->queue, r->spool), 0);
+    assert_true(queue_open(r->queue, (mono_ms){1}));
     r->intake = intake_new(r->config, r->queue);
-    intake_attach(r->intake, r->spool);
+    intake_attach(r->intake);
 }
 
 static void end(struct run *r)
 {
     (void)intake_free(r->intake);
     (void)queue_free(r->queue);
-    (void)spool_free(r->spool);
     (void)rw_endpoint_config_unref(r->config);
 }
 
@@ -62,7 +59,7 @@ static void drain(struct run *r, size_t *ret_values, size_t *ret_markers)
     intake_commit(r->intake);
     while ((rec = queue_pick(r->queue, START))) {
         *(rec->head.kind == RECORD_MARKERS ? ret_markers : ret_values) += rec->head.samples;
-        queue_finish(r->queue, rec, DROP_REJECTED, 0);
+        queue_finish(r->queue, rec);
     }
     queue_save_position(r->queue);
 }
@@ -264,7 +261,7 @@ static void find_active(const char *dir, struct str bytes, size_t ret[2])
     ret[0] = ret[1] = 0;
     while ((rec = queue_pick(r.queue, START))) {
         ret[str_eq(rec->head.lane, STR("other"))] += rec->head.samples;
-        queue_finish(r.queue, rec, DROP_REJECTED, 0);
+        queue_finish(r.queue, rec);
     }
     queue_save_position(r.queue);
     end(&r);
@@ -406,7 +403,7 @@ static size_t drain_pods(struct run *r, double values[PODS])
                     values[pod] = m->timeseries[i]->samples[0]->value;
                 }
         rw__v1__write_request__free_unpacked(m, NULL);
-        queue_finish(r->queue, rec, DROP_REJECTED, 0);
+        queue_finish(r->queue, rec);
     }
     return records;
 }

@@ -1,6 +1,5 @@
 #include "remotewrite/format.h"
 #include "remotewrite/queue.h"
-#include "remotewrite/spool.h"
 #include "test/unit/remotewrite/rw.h"
 
 #include <errno.h>
@@ -36,7 +35,7 @@ static void expect(struct queue *q, const char *lane, int64_t at)
     (void)snprintf(want, sizeof(want), "%s %lld", lane, (long long)at);
     assert_string_equal(payload.p, want);
     assert_int_equal(r->head.last_ms, at);
-    queue_finish(q, r, DROP_REJECTED, 0);
+    queue_finish(q, r);
 }
 
 static struct queue_stats stats_of(const struct queue *q)
@@ -44,19 +43,32 @@ static struct queue_stats stats_of(const struct queue *q)
     return queue_stats(q);
 }
 
-static struct queue *queue_of(struct spool *spool, uint64_t max, enum rw_full_policy policy, int64_t age)
+/* Its spool is not open yet. */
+static struct queue *closed_queue(const char *dir, size_t segment, uint64_t max, enum rw_full_policy policy,
+                                  int64_t age)
 {
-    struct queue_options o = {.max_bytes = max, .policy = policy, .age_limit_ms = age, .memory_bytes = 1000};
-    struct queue *q = queue_new(&o);
+    struct queue_options o = {.dir = dir,
+                              .segment_bytes = segment,
+                              .max_bytes = max,
+                              .policy = policy,
+                              .age_limit_ms = age,
+                              .memory_bytes = 1000};
 
-    if (spool)
-        assert_int_equal(queue_attach(q, spool), 0);
+    return queue_new(&o);
+}
+
+static struct queue *queue_of(const char *dir, size_t segment, uint64_t max, enum rw_full_policy policy,
+                              int64_t age)
+{
+    struct queue *q = closed_queue(dir, segment, max, policy, age);
+
+    assert_int_equal(queue_open(q, (mono_ms){1}), dir != NULL);
     return q;
 }
 
 static void serves_fresh_lanes_first_and_each_in_order(void **state)
 {
-    struct queue *q = queue_of(NULL, 1 << 20, RW_DROP_OLDEST, 0);
+    struct queue *q = queue_of(NULL, 0, 1 << 20, RW_DROP_OLDEST, 0);
 
     (void)state;
     for (int i = 0; i < 6; i++)
@@ -76,7 +88,7 @@ static void serves_fresh_lanes_first_and_each_in_order(void **state)
         int64_t *next = strncmp(r->payload, "old", 3) == 0 ? &next_old : &next_a;
 
         assert_int_equal(r->head.last_ms, (*next)++);
-        queue_finish(q, r, DROP_REJECTED, 0);
+        queue_finish(q, r);
     }
     assert_null(queue_pick(q, START));
     assert_int_equal(stats_of(q).samples, 0);
@@ -86,7 +98,7 @@ static void serves_fresh_lanes_first_and_each_in_order(void **state)
 
 static void picks_a_record_again_after_put_back(void **state)
 {
-    struct queue *q = queue_of(NULL, 1 << 20, RW_DROP_OLDEST, 0);
+    struct queue *q = queue_of(NULL, 0, 1 << 20, RW_DROP_OLDEST, 0);
     struct record *r;
 
     (void)state;
@@ -108,22 +120,19 @@ static void holds_an_hour_of_outage(void **state)
     for (size_t with_disk = 0; with_disk < 2; with_disk++)
         for (size_t p = 0; p < 2; p++) {
             char *dir = rw_folder();
-            struct spool *spool = NULL;
             struct queue *q;
             struct queue_stats s;
             uint64_t kept = 0;
             int64_t last = 0;
 
-            if (with_disk)
-                assert_int_equal(spool_new(&spool, dir, 2500), 0);
-            q = queue_of(spool, 20 * 1049, policies[p], 0);
+            q = queue_of(with_disk ? dir : NULL, 2500, 20 * 1049, policies[p], 0);
             for (int i = 0; i < 60; i++) {
                 put(q, "a", START + i * MINUTE, 1000);
                 queue_sync(q);
                 s = stats_of(q);
                 assert_true(s.memory <= 20 * 1049);
-                assert_true(!spool || spool->bytes <= 20 * 1049);
-                assert_true(!spool || s.memory <= 2000);
+                assert_true(!with_disk || s.spool.bytes <= 20 * 1049);
+                assert_true(!with_disk || s.memory <= 2000);
                 assert_int_equal(s.samples + s.dropped[p ? DROP_FULL_NEWEST : DROP_FULL_OLDEST],
                                  10 * (i + 1));
             }
@@ -134,20 +143,19 @@ static void holds_an_hour_of_outage(void **state)
                 if (kept == 0 && policies[p] == RW_DROP_NEWEST)
                     assert_int_equal(r->head.last_ms, START);
                 last = r->head.last_ms;
-                queue_finish(q, r, DROP_REJECTED, 0);
+                queue_finish(q, r);
                 kept++;
             }
             assert_in_range(kept, 16, 20);
             assert_int_equal(last == START + 59 * MINUTE, policies[p] == RW_DROP_OLDEST);
             (void)queue_free(q);
-            (void)spool_free(spool);
             rw_folder_done(dir);
         }
 }
 
 static void drops_records_over_the_age_limit(void **state)
 {
-    struct queue *q = queue_of(NULL, 1 << 20, RW_DROP_OLDEST, 10 * MINUTE);
+    struct queue *q = queue_of(NULL, 0, 1 << 20, RW_DROP_OLDEST, 10 * MINUTE);
 
     (void)state;
     for (int i = 0; i < 60; i++) {
@@ -163,14 +171,12 @@ static void drops_records_over_the_age_limit(void **state)
 static void never_drops_the_picked_record(void **state)
 {
     char *dir = rw_folder();
-    struct spool *spool;
     struct queue *q;
     struct record *r;
     struct str payload;
 
     (void)state;
-    assert_int_equal(spool_new(&spool, dir, 2500), 0);
-    q = queue_of(spool, 10000, RW_DROP_OLDEST, MINUTE);
+    q = queue_of(dir, 2500, 10000, RW_DROP_OLDEST, MINUTE);
     put(q, "a", START, 1000);
     r = queue_pick(q, START);
     for (int i = 1; i < 100; i++) {
@@ -181,22 +187,19 @@ static void never_drops_the_picked_record(void **state)
     assert_int_equal(stats_of(q).records, 2);
     assert_int_equal(queue_payload(q, r, &payload), 0);
     assert_true(str_starts(payload, STR("a 1760000000000")));
-    queue_finish(q, r, DROP_REJECTED, 0);
+    queue_finish(q, r);
     (void)queue_free(q);
-    (void)spool_free(spool);
     rw_folder_done(dir);
 }
 
 static void resumes_after_a_restart(void **state)
 {
     char *dir = rw_folder();
-    struct spool *spool;
     struct queue *q;
 
     (void)state;
     for (int run = 0; run < 5; run++) {
-        assert_int_equal(spool_new(&spool, dir, 4000), 0);
-        q = queue_of(spool, 1 << 20, RW_DROP_OLDEST, 0);
+        q = queue_of(dir, 4000, 1 << 20, RW_DROP_OLDEST, 0);
         if (run == 0)
             for (int i = 0; i < 25; i++)
                 put(q, "a", START + i, 500);
@@ -212,36 +215,58 @@ static void resumes_after_a_restart(void **state)
         }
         /* No orderly end: what kill -9 would leave. */
         (void)queue_free(q);
-        (void)spool_free(spool);
     }
-    assert_int_equal(spool_new(&spool, dir, 4000), 0);
-    q = queue_of(spool, 1 << 20, RW_DROP_OLDEST, 0);
+    q = queue_of(dir, 4000, 1 << 20, RW_DROP_OLDEST, 0);
     assert_int_equal(stats_of(q).records, 0);
-    assert_int_equal(spool->bytes, 0);
+    assert_int_equal(stats_of(q).spool.bytes, 0);
     /* Numbers go on, so that old positions never hide new records. */
     put(q, "a", START + 100, 500);
     queue_sync(q);
     (void)queue_free(q);
-    (void)spool_free(spool);
-    assert_int_equal(spool_new(&spool, dir, 4000), 0);
-    q = queue_of(spool, 1 << 20, RW_DROP_OLDEST, 0);
+    q = queue_of(dir, 4000, 1 << 20, RW_DROP_OLDEST, 0);
     expect(q, "a", START + 100);
     (void)queue_free(q);
-    (void)spool_free(spool);
     rw_folder_done(dir);
 }
 
+/* The second asks for the folder, which whoever has it sees; whoever opens it next is asked by nobody. */
 static void refuses_a_second_process(void **state)
 {
     char *dir = rw_folder();
-    struct spool *a, *b;
+    struct queue *first = queue_of(dir, 4000, 1 << 20, RW_DROP_OLDEST, 0);
+    struct queue *second = closed_queue(dir, 4000, 1 << 20, RW_DROP_OLDEST, 0);
 
     (void)state;
-    assert_int_equal(spool_new(&a, dir, 4000), 0);
-    assert_int_equal(spool_new(&b, dir, 4000), -EBUSY);
-    (void)spool_free(a);
-    assert_int_equal(spool_new(&b, dir, 4000), 0);
-    (void)spool_free(b);
+    assert_false(queue_is_wanted(first));
+    assert_false(queue_open(second, (mono_ms){1}));
+    assert_int_equal(stats_of(second).spool_error, -EBUSY);
+    assert_true(queue_is_wanted(first));
+    assert_false(queue_is_wanted(second));
+    queue_close(first);
+    assert_false(queue_open(second, (mono_ms){2})); /* too early */
+    assert_true(queue_open(second, (mono_ms){2 * MINUTE}));
+    assert_int_equal(stats_of(second).spool_error, 0);
+    assert_false(queue_is_wanted(second));
+    (void)queue_free(first);
+    (void)queue_free(second);
+    rw_folder_done(dir);
+}
+
+/* A standby neither asks for the folder nor misses it, and opens it as soon as it is free. */
+static void a_standby_asks_for_nothing(void **state)
+{
+    char *dir = rw_folder();
+    struct queue *leader = queue_of(dir, 4000, 1 << 20, RW_DROP_OLDEST, 0);
+    struct queue *standby =
+        queue_new(&(struct queue_options){.dir = dir, .max_bytes = 1 << 20, .is_standby = true});
+
+    (void)state;
+    assert_false(queue_open(standby, (mono_ms){1}));
+    assert_int_equal(stats_of(standby).spool_error, 0);
+    assert_false(queue_is_wanted(leader));
+    (void)queue_free(leader);
+    assert_true(queue_open(standby, (mono_ms){1}));
+    (void)queue_free(standby);
     rw_folder_done(dir);
 }
 
@@ -249,14 +274,12 @@ static void refuses_a_second_process(void **state)
 static void loses_one_record_to_damage(void **state)
 {
     char *dir = rw_folder(), path[128];
-    struct spool *spool;
     struct queue *q;
     unsigned good = 0, bad = 0;
     int fd;
 
     (void)state;
-    assert_int_equal(spool_new(&spool, dir, 1 << 20), 0);
-    q = queue_of(spool, 1 << 20, RW_DROP_OLDEST, 0);
+    q = queue_of(dir, 1 << 20, 1 << 20, RW_DROP_OLDEST, 0);
     for (int i = 0; i < 10; i++) {
         put(q, "a", START + i, 500);
         queue_sync(q);
@@ -273,13 +296,13 @@ static void loses_one_record_to_damage(void **state)
         assert_true(error == 0 || error == -EBADMSG);
         good += error == 0;
         bad += error != 0;
-        queue_finish(q, r, DROP_DAMAGED, error ? r->head.samples : 0);
+        queue_count_drop(q, DROP_DAMAGED, error ? r->head.samples : 0);
+        queue_finish(q, r);
     }
     assert_int_equal(good, 9);
     assert_int_equal(bad, 1);
     assert_int_equal(stats_of(q).dropped[DROP_DAMAGED], 10);
     (void)queue_free(q);
-    (void)spool_free(spool);
     rw_folder_done(dir);
 }
 
@@ -307,66 +330,59 @@ static struct record *pick_all(struct queue *q, size_t others)
 }
 
 /* Older records of two lanes, and none of the third, are in the spool. */
-static struct record *attach_in_flight(struct queue **ret, struct spool **spool, const char *dir)
+static struct record *open_in_flight(struct queue **ret, const char *dir)
 {
     struct record *r;
 
-    assert_int_equal(spool_new(spool, dir, 4000), 0);
-    *ret = queue_of(*spool, 1 << 20, RW_DROP_OLDEST, 0);
+    *ret = queue_of(dir, 4000, 1 << 20, RW_DROP_OLDEST, 0);
     put_each(*ret, "ab", START);
     (void)queue_free(*ret);
-    (void)spool_free(*spool);
-    *ret = queue_of(NULL, 1 << 20, RW_DROP_OLDEST, 0);
+    *ret = closed_queue(dir, 4000, 1 << 20, RW_DROP_OLDEST, 0);
     put_each(*ret, "abc", START + 10);
     put_each(*ret, "c", START + 20);
     r = pick_all(*ret, 2);
-    assert_int_equal(spool_new(spool, dir, 4000), 0);
-    assert_int_equal(queue_attach(*ret, *spool), 0);
+    assert_true(queue_open(*ret, (mono_ms){1}));
     assert_int_equal(stats_of(*ret).records, 6);
+    assert_int_equal(queue_in_flight(*ret), 3);
     return r;
 }
 
-static void repeats_nothing_in_flight_when_a_spool_is_attached(void **state)
+static void repeats_nothing_in_flight_when_the_spool_opens(void **state)
 {
     char *dir = rw_folder();
-    struct spool *spool;
     struct queue *q;
-    struct record *r = attach_in_flight(&q, &spool, dir);
+    struct record *r = open_in_flight(&q, dir);
 
     (void)state;
-    queue_finish(q, r, DROP_REJECTED, 0);
+    queue_finish(q, r);
     assert_int_equal(stats_of(q).records, 3);
     queue_sync_position(q);
     (void)queue_free(q);
-    (void)spool_free(spool);
     /* Nor after a restart. */
-    assert_int_equal(spool_new(&spool, dir, 4000), 0);
-    q = queue_of(spool, 1 << 20, RW_DROP_OLDEST, 0);
+    q = queue_of(dir, 4000, 1 << 20, RW_DROP_OLDEST, 0);
     assert_int_equal(stats_of(q).records, 3);
     while ((r = queue_pick(q, START))) {
         assert_int_equal(r->head.last_ms, *r->head.lane.p == 'c' ? START + 20 : START);
-        queue_finish(q, r, DROP_REJECTED, 0);
+        queue_finish(q, r);
     }
     (void)queue_free(q);
-    (void)spool_free(spool);
     rw_folder_done(dir);
 }
 
-static void sorts_in_what_was_in_flight_when_a_spool_was_attached(void **state)
+static void sorts_in_what_was_in_flight_when_the_spool_opened(void **state)
 {
     static const bool both[] = {true, false};
 
     (void)state;
     for (size_t alone = 0; alone < ARRAY_SIZE(both); alone++) {
         char *dir = rw_folder();
-        struct spool *spool;
         struct queue *q;
-        struct record *r = attach_in_flight(&q, &spool, dir);
+        struct record *r = open_in_flight(&q, dir);
         int64_t last[3] = {0};
 
         if (both[alone]) {
             queue_send_alone(q);
-            queue_finish(q, r, DROP_REJECTED, 0);
+            queue_finish(q, r);
         } else {
             queue_put_back(q);
         }
@@ -376,13 +392,12 @@ static void sorts_in_what_was_in_flight_when_a_spool_was_attached(void **state)
 
             assert_true(r->head.last_ms > *of_lane);
             *of_lane = r->head.last_ms;
-            queue_finish(q, r, DROP_REJECTED, 0);
+            queue_finish(q, r);
         }
         assert_int_equal(last[0], both[alone] ? START : START + 10);
         assert_int_equal(last[1], START + 10);
         assert_int_equal(last[2], START + 20);
         (void)queue_free(q);
-        (void)spool_free(spool);
         rw_folder_done(dir);
     }
 }
@@ -390,13 +405,11 @@ static void sorts_in_what_was_in_flight_when_a_spool_was_attached(void **state)
 static void never_drops_a_companion(void **state)
 {
     char *dir = rw_folder();
-    struct spool *spool;
     struct queue *q;
     struct record *r;
 
     (void)state;
-    assert_int_equal(spool_new(&spool, dir, 2500), 0);
-    q = queue_of(spool, 10000, RW_DROP_OLDEST, MINUTE);
+    q = queue_of(dir, 2500, 10000, RW_DROP_OLDEST, MINUTE);
     put_each(q, "ab", START);
     r = pick_all(q, 1);
     for (int i = 1; i < 100; i++) {
@@ -404,11 +417,10 @@ static void never_drops_a_companion(void **state)
         queue_sync(q);
     }
     assert_int_equal(stats_of(q).records, 3);
-    queue_finish(q, r, DROP_REJECTED, 0);
+    queue_finish(q, r);
     assert_int_equal(stats_of(q).dropped[DROP_TOO_OLD] + stats_of(q).dropped[DROP_FULL_OLDEST], 98 * 10);
     expect(q, "b", START + 99 * 100 * MINUTE);
     (void)queue_free(q);
-    (void)spool_free(spool);
     rw_folder_done(dir);
 }
 
@@ -429,29 +441,24 @@ static void goes_on_from_the_last_timestamp_not_the_highest(void **state)
     (void)state;
     for (int delivered = 0; delivered <= 3; delivered++) {
         char *dir = rw_folder();
-        struct spool *spool;
         struct queue *q;
         struct record *r;
 
-        assert_int_equal(spool_new(&spool, dir, 4000), 0);
-        q = queue_of(spool, 1 << 20, RW_DROP_OLDEST, 0);
+        q = queue_of(dir, 4000, 1 << 20, RW_DROP_OLDEST, 0);
         for (int i = 0; i < 3; i++)
             for (int k = 0; k < LANES; k++)
                 put(q, lanes[k].lane, START + lanes[k].at[i], 40);
         queue_sync(q);
         for (int i = 0; i < delivered * LANES && (r = queue_pick(q, START)); i++)
-            queue_finish(q, r, DROP_REJECTED, 0);
+            queue_finish(q, r);
         queue_sync_position(q);
         for (int restarts = 0; restarts < 3; restarts++) {
             for (int k = 0; k < LANES; k++)
                 assert_int_equal(queue_last_ms(q, str_of(lanes[k].lane)), START + lanes[k].last);
             (void)queue_free(q);
-            (void)spool_free(spool);
-            assert_int_equal(spool_new(&spool, dir, 4000), 0);
-            q = queue_of(spool, 1 << 20, RW_DROP_OLDEST, 0);
+            q = queue_of(dir, 4000, 1 << 20, RW_DROP_OLDEST, 0);
         }
         (void)queue_free(q);
-        (void)spool_free(spool);
         rw_folder_done(dir);
     }
 }
@@ -462,12 +469,10 @@ static bool begins_with(void *arg, struct str lane)
     return *lane.p == *(const char *)arg;
 }
 
-static void reopen(struct queue **q, struct spool **spool, const char *dir)
+static void reopen(struct queue **q, const char *dir)
 {
     (void)queue_free(*q);
-    (void)spool_free(*spool);
-    assert_int_equal(spool_new(spool, dir, 1 << 20), 0);
-    *q = queue_of(*spool, 64 << 20, RW_DROP_OLDEST, 0);
+    *q = queue_of(dir, 1 << 20, 64 << 20, RW_DROP_OLDEST, 0);
 }
 
 static mono_ms mono_now = {1};
@@ -486,31 +491,29 @@ static void repeats_nothing_of_many_lanes_after_a_restart(void **state)
 {
     enum { LANES = 14000 };
     char *dir = rw_folder(), name[16];
-    struct spool *spool = NULL;
     struct queue *q = NULL;
     struct record *r;
 
     (void)state;
-    reopen(&q, &spool, dir);
+    reopen(&q, dir);
     for (int i = 0; i < LANES; i++) {
         (void)snprintf(name, sizeof(name), "s%d", i);
         put(q, name, START, 40);
     }
     queue_sync(q);
     while ((r = queue_pick(q, START)))
-        queue_finish(q, r, DROP_REJECTED, 0);
+        queue_finish(q, r);
     queue_sync_position(q);
-    reopen(&q, &spool, dir);
+    reopen(&q, dir);
     assert_int_equal(stats_of(q).records, 0);
     assert_int_equal(stats_of(q).lanes, LANES);
     /* An hour later they are forgotten, and the next start sends nothing again. */
     forget_idle(q, START + 61 * MINUTE, "x");
     assert_int_equal(stats_of(q).lanes, 0);
     queue_sync_position(q);
-    reopen(&q, &spool, dir);
+    reopen(&q, dir);
     assert_int_equal(stats_of(q).lanes + stats_of(q).records, 0);
     (void)queue_free(q);
-    (void)spool_free(spool);
     rw_folder_done(dir);
 }
 
@@ -518,11 +521,10 @@ static void repeats_nothing_of_many_lanes_after_a_restart(void **state)
 static void forgets_no_lane_by_a_clock_that_is_ahead(void **state)
 {
     char *dir = rw_folder();
-    struct spool *spool = NULL;
     struct queue *q = NULL;
 
     (void)state;
-    reopen(&q, &spool, dir);
+    reopen(&q, dir);
     put_each(q, "a", START);
     expect(q, "a", START);
     for (int minute = 0; minute < 3; minute++) {
@@ -531,19 +533,17 @@ static void forgets_no_lane_by_a_clock_that_is_ahead(void **state)
     }
     assert_int_equal(queue_last_ms(q, STR("a")), START);
     (void)queue_free(q);
-    (void)spool_free(spool);
     rw_folder_done(dir);
 }
 
 static void forgets_a_lane_only_when_nothing_needs_it(void **state)
 {
     char *dir = rw_folder();
-    struct spool *spool = NULL;
     struct queue *q = NULL;
     int64_t later = START + 61 * MINUTE;
 
     (void)state;
-    reopen(&q, &spool, dir);
+    reopen(&q, dir);
     put_each(q, "ab", START);
     expect(q, "a", START);
     expect(q, "b", START);
@@ -556,7 +556,7 @@ static void forgets_a_lane_only_when_nothing_needs_it(void **state)
     forget_idle(q, later, "a");
     assert_int_equal(stats_of(q).lanes, 3);
     queue_sync_position(q);
-    reopen(&q, &spool, dir);
+    reopen(&q, dir);
     forget_idle(q, later, "a");
     assert_int_equal(stats_of(q).lanes, 3);
     assert_int_equal(stats_of(q).records, 1);
@@ -573,11 +573,10 @@ static void forgets_a_lane_only_when_nothing_needs_it(void **state)
     put_each(q, "b", later);
     expect(q, "b", later);
     queue_sync_position(q);
-    reopen(&q, &spool, dir);
+    reopen(&q, dir);
     assert_int_equal(stats_of(q).records, 0);
     assert_int_equal(queue_last_ms(q, STR("b")), later);
     (void)queue_free(q);
-    (void)spool_free(spool);
     rw_folder_done(dir);
 }
 
@@ -585,7 +584,7 @@ static void forgets_a_lane_only_when_nothing_needs_it(void **state)
 static void goes_on_from_what_was_before_the_clock_was_ahead(void **state)
 {
     enum { DAY = 24 * 60 * MINUTE };
-    struct queue *q = queue_of(NULL, 1 << 20, RW_DROP_OLDEST, 0);
+    struct queue *q = queue_of(NULL, 0, 1 << 20, RW_DROP_OLDEST, 0);
 
     (void)state;
     assert_int_equal(queue_next_ms(q, STR("a"), START), START);
@@ -601,7 +600,7 @@ static void goes_on_from_what_was_before_the_clock_was_ahead(void **state)
 }
 
 /* What came before the spool could be opened is later than what is in it. */
-static void goes_on_from_memory_when_a_spool_is_attached(void **state)
+static void goes_on_from_memory_when_the_spool_opens(void **state)
 {
     static const int64_t cases[][3] = {
         /* in the spool, then in memory, the last */
@@ -613,23 +612,18 @@ static void goes_on_from_memory_when_a_spool_is_attached(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         char *dir = rw_folder();
-        struct spool *spool;
         struct queue *q;
 
-        assert_int_equal(spool_new(&spool, dir, 4000), 0);
-        q = queue_of(spool, 1 << 20, RW_DROP_OLDEST, 0);
+        q = queue_of(dir, 4000, 1 << 20, RW_DROP_OLDEST, 0);
         put(q, "a", START + cases[i][0], 40);
         queue_sync(q);
         (void)queue_free(q);
-        (void)spool_free(spool);
-        q = queue_of(NULL, 1 << 20, RW_DROP_OLDEST, 0);
+        q = closed_queue(dir, 4000, 1 << 20, RW_DROP_OLDEST, 0);
         put(q, "a", START + cases[i][1], 40);
-        assert_int_equal(spool_new(&spool, dir, 4000), 0);
-        assert_int_equal(queue_attach(q, spool), 0);
+        assert_true(queue_open(q, (mono_ms){1}));
         assert_int_equal(queue_last_ms(q, STR("a")), START + cases[i][2]);
         assert_int_equal(queue_newest_ms(q), START + cases[i][1]);
         (void)queue_free(q);
-        (void)spool_free(spool);
         rw_folder_done(dir);
     }
 }
@@ -639,23 +633,18 @@ static void goes_on_from_what_was_before_in_the_next_process(void **state)
 {
     enum { DAY = 24 * 60 * MINUTE };
     char *dir = rw_folder();
-    struct spool *spool;
     struct queue *q;
 
     (void)state;
-    assert_int_equal(spool_new(&spool, dir, 4000), 0);
-    q = queue_of(spool, 1 << 20, RW_DROP_OLDEST, 0);
+    q = queue_of(dir, 4000, 1 << 20, RW_DROP_OLDEST, 0);
     put(q, "a", START, 40);
     put(q, "a", START + DAY, 40);
     queue_sync(q);
     (void)queue_free(q);
-    (void)spool_free(spool);
-    assert_int_equal(spool_new(&spool, dir, 4000), 0);
-    q = queue_of(spool, 1 << 20, RW_DROP_OLDEST, 0);
+    q = queue_of(dir, 4000, 1 << 20, RW_DROP_OLDEST, 0);
     assert_int_equal(queue_next_ms(q, STR("a"), START - 5000), START + 1);
     assert_int_equal(queue_next_ms(q, STR("a"), START + 5000), START + 5000);
     (void)queue_free(q);
-    (void)spool_free(spool);
     rw_folder_done(dir);
 }
 
@@ -669,9 +658,10 @@ int main(void)
         cmocka_unit_test(never_drops_the_picked_record),
         cmocka_unit_test(resumes_after_a_restart),
         cmocka_unit_test(refuses_a_second_process),
+        cmocka_unit_test(a_standby_asks_for_nothing),
         cmocka_unit_test(loses_one_record_to_damage),
-        cmocka_unit_test(repeats_nothing_in_flight_when_a_spool_is_attached),
-        cmocka_unit_test(sorts_in_what_was_in_flight_when_a_spool_was_attached),
+        cmocka_unit_test(repeats_nothing_in_flight_when_the_spool_opens),
+        cmocka_unit_test(sorts_in_what_was_in_flight_when_the_spool_opened),
         cmocka_unit_test(never_drops_a_companion),
         cmocka_unit_test(goes_on_from_the_last_timestamp_not_the_highest),
         cmocka_unit_test(repeats_nothing_of_many_lanes_after_a_restart),
@@ -679,7 +669,7 @@ int main(void)
         cmocka_unit_test(forgets_a_lane_only_when_nothing_needs_it),
         cmocka_unit_test(goes_on_from_what_was_before_the_clock_was_ahead),
         cmocka_unit_test(goes_on_from_what_was_before_in_the_next_process),
-        cmocka_unit_test(goes_on_from_memory_when_a_spool_is_attached),
+        cmocka_unit_test(goes_on_from_memory_when_the_spool_opens),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,6 @@
 #include "exporter/base/file.h"
 #include "remotewrite/format.h"
 #include "remotewrite/queue.h"
-#include "remotewrite/spool.h"
 #include "test/disk_faults.h"
 #include "test/unit/remotewrite/rw.h"
 
@@ -14,14 +13,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { RECORDS = 40, SAMPLES = 10, SEGMENT = 700 };
+enum { RECORDS = 40, SAMPLES = 10, SEGMENT = 700, TICK_MS = 2 * 60 * 1000 };
 static const int64_t START = 1760000000000;
 
 /* A queue whose records have the timestamps START + 0, 1, ...; those of odd numbers are in lane "b". */
 struct world {
     char *dir;
-    struct spool *spool;
     struct queue *queue;
+    mono_ms now;        /* each tick is later than any back-off */
     uint64_t max_bytes; /* 0: enough */
     int64_t appended;
     unsigned sent[RECORDS]; /* how often */
@@ -32,11 +31,18 @@ struct world {
 
 static void world_open(struct world *w)
 {
-    struct queue_options o = {.max_bytes = w->max_bytes ? w->max_bytes : 1 << 20, .memory_bytes = 150};
+    struct queue_options o = {.dir = w->dir,
+                              .segment_bytes = SEGMENT,
+                              .max_bytes = w->max_bytes ? w->max_bytes : 1 << 20,
+                              .memory_bytes = 150};
 
     w->queue = queue_new(&o);
-    if (spool_new(&w->spool, w->dir, SEGMENT) == 0 && queue_attach(w->queue, w->spool) < 0)
-        w->spool = spool_free(w->spool);
+    (void)queue_open(w->queue, w->now);
+}
+
+static bool is_open(const struct world *w)
+{
+    return queue_stats(w->queue).has_spool;
 }
 
 static uint64_t dropped(const struct queue *q)
@@ -55,7 +61,6 @@ static void world_kill(struct world *w)
 {
     w->dropped += dropped(w->queue);
     w->queue = queue_free(w->queue);
-    w->spool = spool_free(w->spool);
 }
 
 static void world_append(struct world *w, unsigned n)
@@ -85,10 +90,8 @@ static bool world_send(struct world *w)
     if (!r)
         return false;
     error = queue_payload(w->queue, r, &payload);
-    if (error == -ESTALE) {
-        w->spool = spool_free(w->spool);
+    if (error == -ESTALE)
         return true;
-    }
     if (error == 0) {
         int64_t n = r->head.last_ms - START;
 
@@ -99,27 +102,27 @@ static bool world_send(struct world *w)
     } else {
         assert_int_equal(error, -EBADMSG);
     }
-    queue_finish(w->queue, r, DROP_DAMAGED, error ? r->head.samples : 0);
+    queue_count_drop(w->queue, DROP_DAMAGED, error ? r->head.samples : 0);
+    queue_finish(w->queue, r);
     queue_save_position(w->queue);
     return true;
 }
 
-/* What the endpoint does every second. */
-static void world_tick(struct world *w)
+/* What the endpoint does every second. False if the folder was removed. */
+static bool world_tick(struct world *w)
 {
-    if (!w->spool) {
-        if (spool_new(&w->spool, w->dir, SEGMENT) == 0 && queue_attach(w->queue, w->spool) < 0)
-            w->spool = spool_free(w->spool);
-        return;
-    }
-    spool_trim(w->spool);
-    queue_store_waiting(w->queue);
+    bool stays;
+
+    w->now = mono_add(w->now, TICK_MS);
+    stays = queue_watch(w->queue, w->now);
+    (void)queue_open(w->queue, w->now);
     queue_sync_position(w->queue);
+    return stays;
 }
 
 static void world_drain(struct world *w)
 {
-    world_tick(w);
+    (void)world_tick(w);
     while (world_send(w))
         ;
 }
@@ -171,7 +174,7 @@ static bool live(struct world *w, bool save, bool *confirmed, uint64_t *ret_unsa
         world_append(w, 3);
         (void)world_send(w);
         (void)world_send(w);
-        world_tick(w);
+        (void)world_tick(w);
     }
     world_append(w, 2);
     s = queue_stats(w->queue);
@@ -187,7 +190,7 @@ static bool live(struct world *w, bool save, bool *confirmed, uint64_t *ret_unsa
         *ret_unrecorded += w->sent[i] ? SAMPLES : 0;
     world_kill(w);
     world_open(w);
-    assert_non_null(w->spool);
+    assert_true(is_open(w));
     world_append(w, 2);
     world_drain(w);
     return failed;
@@ -278,7 +281,7 @@ static void flip(const struct world *w, const char *name, off_t at)
 
 static struct spool_stats spool_of(const struct world *w)
 {
-    return spool_stats(w->spool);
+    return queue_stats(w->queue).spool;
 }
 
 /* Newer records are sent from memory or wait behind it; each is sent once, whatever restarts. */
@@ -288,27 +291,21 @@ static void waits_for_a_segment_that_cannot_be_read(void **state)
 
     (void)state;
     for (unsigned kills = 0; kills < 4; kills++) {
-        CLEANUP(cleanup_spool_free) struct spool *spool = NULL;
-        CLEANUP(cleanup_queue_free)
-        struct queue *q = queue_new(&(struct queue_options){.max_bytes = 1 << 20});
-
         world_begin(&w);
         block(&w, "000000000003.seg");
-        assert_int_equal(spool_new(&spool, w.dir, SEGMENT), 0);
-        assert_int_equal(queue_attach(q, spool), -ELOOP);
-        assert_int_equal(queue_stats(q).records, 0);
-        assert_int_equal(spool_stats(spool).unread.n, 1);
-        assert_non_null(
-            strstr(spool_stats(spool).error, "/000000000003.seg: Too many levels of symbolic links"));
-        spool = spool_free(spool);
         world_open(&w);
-        assert_null(w.spool);
+        assert_false(is_open(&w));
+        assert_int_equal(queue_stats(w.queue).spool_error, -ELOOP);
+        assert_int_equal(queue_stats(w.queue).records, 0);
+        assert_int_equal(spool_of(&w).unread.n, 1);
+        assert_non_null(strstr(spool_of(&w).error, "/000000000003.seg: Too many levels of symbolic links"));
         world_append(&w, 4);
-        world_tick(&w);
+        (void)world_tick(&w);
         assert_true(world_send(&w));
         unblock(&w, "000000000003.seg");
-        world_tick(&w);
-        assert_non_null(w.spool);
+        (void)world_tick(&w);
+        assert_true(is_open(&w));
+        assert_int_equal(spool_of(&w).unread.n, 0);
         if (kills & 1) {
             assert_true(world_send(&w));
             world_kill(&w);
@@ -334,10 +331,15 @@ static void leaves_a_spool_that_fails_while_it_is_sent(void **state)
     disk_fail_at(1, 2, EIO);
     assert_true(world_send(&w));
     disk_fail_at(0, 0, 0);
-    assert_null(w.spool);
+    assert_true(is_open(&w)); /* until the next tick, but not used */
+    assert_int_equal(queue_stats(w.queue).records, 0);
     world_append(&w, 2);
     assert_true(world_send(&w));
+    assert_true(queue_watch(w.queue, w.now));
+    assert_false(is_open(&w));
+    assert_int_equal(queue_stats(w.queue).spool_error, -EIO);
     world_drain(&w);
+    assert_true(is_open(&w));
     for (int64_t i = 0; i < w.appended; i++)
         assert_int_equal(w.sent[i], 1);
     world_end(&w);
@@ -365,7 +367,7 @@ static void sets_a_segment_of_another_version_aside(void **state)
     world_append(&w, 1);
     assert_true(is_there(&w, "000000000010.seg"));
     assert_int_equal(unlink(file_path(&w, "000000000009.seg.unknown")), 0);
-    world_tick(&w);
+    (void)world_tick(&w);
     assert_int_equal(spool_of(&w).unknown.n, 0);
     world_end(&w);
 }
@@ -384,7 +386,7 @@ static void sets_a_damaged_segment_aside_and_counts_its_samples(void **state)
     world_drain(&w);
     assert_true(is_there(&w, "000000000003.seg.damaged"));
     assert_false(is_there(&w, "000000000003.seg"));
-    world_tick(&w);
+    (void)world_tick(&w);
     assert_int_equal(spool_of(&w).damaged.n, 1);
     assert_int_equal(dropped(w.queue), SAMPLES);
     for (int64_t i = 0, lost = 0; i < w.appended; i++) {
@@ -441,7 +443,7 @@ static void keeps_the_newest_segments_set_aside(void **state)
     assert_int_equal(spool_of(&w).unknown.n, 4);
     assert_true(is_there(&w, "000000000039.seg.unknown") && is_there(&w, "000000000036.seg.unknown"));
     assert_false(is_there(&w, "000000000035.seg.unknown"));
-    w.max_bytes = 2 * (w.spool->bytes + SEGMENT);
+    w.max_bytes = 2 * (spool_of(&w).bytes - spool_of(&w).unknown.bytes + SEGMENT);
     world_kill(&w);
     world_open(&w);
     world_append(&w, 4);
@@ -461,16 +463,17 @@ static void keeps_what_it_can_when_the_folder_is_removed(void **state)
     world_open(&w);
     world_append(&w, 4);
     (void)snprintf(command, sizeof(command), "rm -rf '%s'", w.dir);
-    assert_true(spool_is_there(w.spool));
+    assert_true(queue_watch(w.queue, w.now));
     assert_int_equal(system(command), 0);
-    assert_false(spool_is_there(w.spool));
-    lost = queue_detach(w.queue);
-    assert_true(lost > 0 && lost == dropped(w.queue));
-    w.spool = spool_free(w.spool);
+    assert_false(queue_watch(w.queue, w.now));
+    lost = dropped(w.queue);
+    assert_true(lost > 0);
     s = queue_stats(w.queue);
+    assert_false(s.has_spool);
+    assert_int_equal(s.spool_error, -ENOENT);
     assert_int_equal(s.samples, s.unsaved);
     assert_int_equal(s.samples + lost + 5 * SAMPLES, 18 * SAMPLES);
-    world_tick(&w);
+    assert_true(queue_open(w.queue, w.now)); /* at once */
     s = queue_stats(w.queue);
     assert_int_equal(s.unsaved, 0);
     world_append(&w, 2);
@@ -498,7 +501,7 @@ static void counts_samples_whose_files_were_removed(void **state)
         (void)unlink(file_path(&w, name));
     }
     world_append(&w, 2);
-    world_tick(&w);
+    (void)world_tick(&w);
     world_drain(&w);
     lost = dropped(w.queue);
     assert_true(lost > 0);
@@ -525,21 +528,21 @@ static void takes_over_a_spool_that_opens_later(void **state)
         world_begin(&w);
         disk_fail_at(1, LONG_MAX, EMFILE);
         world_open(&w);
-        assert_null(w.spool);
+        assert_false(is_open(&w));
         world_append(&w, 4);
         first = picked ? queue_pick(w.queue, START) : NULL;
         disk_fail_at(0, 0, 0);
-        world_tick(&w);
-        assert_non_null(w.spool);
+        (void)world_tick(&w);
+        assert_true(is_open(&w));
         if (picked == 2) {
             queue_put_back(w.queue);
-            world_tick(&w);
+            (void)world_tick(&w);
         } else if (picked) {
             struct str payload;
 
             assert_int_equal(queue_payload(w.queue, first, &payload), 0);
             w.sent[atoll(payload.p)]++;
-            queue_finish(w.queue, first, DROP_REJECTED, 0);
+            queue_finish(w.queue, first);
             queue_save_position(w.queue);
         }
         world_kill(&w);

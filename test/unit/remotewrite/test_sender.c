@@ -740,7 +740,7 @@ static void sends_markers_later_than_values(void **state)
             assert_int_equal(rw_bits(rq->timeseries[k]->samples[0]->value) == 0x7ff0000000000002ull, i % 2);
         }
         rw__v1__write_request__free_unpacked(rq, NULL);
-        queue_finish(b.queue, r, DROP_REJECTED, 0);
+        queue_finish(b.queue, r);
     }
     assert_null(queue_pick(b.queue, START));
     end(&b);
