@@ -1,4 +1,7 @@
-/* Owns the current record and the timer of the next attempt. */
+/* Owns the request in flight: which records it holds, its form, the timer of the next attempt, and what the
+ * receiver has taught about forms and sizes. Which series it refuses is found out by bisect.c. Called by the
+ * endpoint, on the sender's thread. One request of samples is in flight at a time, and its records end only
+ * when its response has decided about each of their samples. */
 #include "remotewrite/sender.h"
 
 #include "exporter/base/alloc.h"
@@ -7,7 +10,7 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/invariant.h"
 #include "exporter/base/log.h"
-#include "exporter/base/random.h"
+#include "remotewrite/bisect.h"
 #include "remotewrite/body.h"
 #include "remotewrite/config.h"
 #include "remotewrite/timestamp.h"
@@ -15,74 +18,49 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* Halving keeps one piece per level, and a record has fewer than 2^32 series. */
-enum { MAX_PIECES = 64, NAMED_SERIES = 5 };
 /* What is sent with a record: any more would save little. */
 enum { MORE_RECORDS = 255, MORE_BYTES = 1 << 20 };
 enum {
     RETRY_AFTER_MAX_MS = 3600 * 1000,
+    ALONE_MS = 60 * 1000, /* after a refused request of several records */
     LOG_MS = 60 * 1000,
-    SEARCHES_MAX = 400, /* rejected requests in SEARCHES_MS that are halved */
-    SEARCHES_MS = 600 * 1000,
     MAX_SERIES_MS = 3600 * 1000,
     VM_PROBE_MS = 24 * 3600 * 1000,
-    REJECTS = 16384,
-    REJECT_WAYS = 16, /* places that an entry may have */
-    REJECT_MS = 3600 * 1000,
+    NAMED_SERIES = 5, /* of a record, in the log */
+    SERIES_NAME_MAX = 16 << 10,
 };
 
-/* Series [from, to) of the current record. */
-struct piece {
-    uint32_t from, to;
-};
-
-/* A series of a rejected request, by hash. The cause may pass, such as a sample out of order, so nothing is
- * withheld: suspects travel in a request of their own, halved once a minute, until it is accepted. They are
- * known for an hour after that: one that is rejected now and then need not be searched for each time. */
-struct reject {
-    uint64_t hash;
-    mono_ms at; /* when it was found, or its request was last halved */
-    bool suspect;
-};
+/* A stop has a time in which to send: the first failure in it is the end. */
+enum sender_life { SENDER_STAYS, SENDER_FLUSHES, SENDER_GAVE_UP };
 
 struct sender {
     struct sender_options o;
     struct sender_stats stats;
     struct timer timer; /* the next attempt */
-    bool hurried, gave_up;
+    enum sender_life life;
     mono_ms not_before; /* the receiver's Retry-After */
-    /* The current record or NULL. The remaining pieces are a stack with the first piece on top. */
+    /* The current record or NULL, and what is sent with it as if they were one. */
     struct record *record;
-    size_t n_more;      /* small ones are sent with it as if they were one */
+    size_t n_more;      /* companions */
     uint32_t samples;   /* of all these */
     int64_t last_ms;    /* their newest timestamp */
-    struct str payload; /* of the record, or with those that travel with it, in `joined` */
+    struct str payload; /* of the record, or of all of them, in `joined` */
     struct buf joined;
     mono_ms alone_until;
-    struct buf message; /* the payload unpacked, */
-    struct str *series; /* and its series, if they are needed: those not known, the known, the suspects */
-    uint32_t known, suspects; /* where these begin */
-    bool halve_suspects;
-    struct piece pieces[MAX_PIECES];
-    size_t n_pieces;
+    struct bisect bisect;
     uint32_t rejected, accepted; /* samples of the record */
-    unsigned refusals, named;
-    unsigned consecutive_refusals; /* refusals in a row */
-    struct buf body;               /* of the request, unless it is the payload itself */
-    enum rw_form form;             /* of the request in flight */
-    bool plain;                    /* send the rest of this record in the simplest form */
+    unsigned refusals;           /* requests */
+    unsigned named;              /* series, in the log */
+    struct buf body;             /* of the request, unless it is the payload itself */
+    enum rw_form form;           /* of the request in flight */
+    bool plain;                  /* send the rest of this record in the simplest form */
     /* A 400 may have been about this form: the same samples are tried in the simplest one, RW_FORM_V1, which
      * is never in doubt. */
     enum rw_form suspect_form;
     mono_ms refused_until[RW_FORMS];
-    bool victoria; /* the receiver has shown that it is VictoriaMetrics */
-    /* What rejections have taught. */
-    struct reject rejects[REJECTS];
-    mono_ms rejected_at;      /* the newest of them */
+    bool victoria;            /* the receiver has shown that it is VictoriaMetrics */
     uint32_t max_series;      /* in a request, after a 413; 0: no limit */
     mono_ms max_series_until; /* when to try more */
-    unsigned searches;        /* rejected requests since searches_from */
-    mono_ms searches_from;
     /* When lines were logged last, 0 for never: a receiver that fails every other second costs one a
      * minute. */
     mono_ms failure_logged_at, drop_logged_at;
@@ -96,11 +74,6 @@ struct sender {
 
 /* ---- Log lines ---- */
 
-static bool within(mono_ms now, mono_ms since, int64_t ms)
-{
-    return since.ms && mono_before(now, mono_add(since, ms));
-}
-
 /* Counts samples that the endpoint rejected, and logs them. */
 static void sender_reject(struct sender *s, uint32_t samples, const char *why)
 {
@@ -109,39 +82,12 @@ static void sender_reject(struct sender *s, uint32_t samples, const char *why)
     s->rejected += samples;
     s->stats.failed += samples;
     s->dropped_unlogged += samples;
-    if (s->dropped_unlogged == 0 || within(now, s->drop_logged_at, LOG_MS))
+    if (s->dropped_unlogged == 0 || mono_within(now, s->drop_logged_at, LOG_MS))
         return;
     log_error("samples rejected by the endpoint, dropped", L_STR("remote_name", s->o.config->name),
               L_INT("samples", s->dropped_unlogged), L_INT("timestamp_ms", s->last_ms), L_STR("err", why));
     s->drop_logged_at = now;
     s->dropped_unlogged = 0;
-}
-
-/* ---- Series that were rejected ---- */
-
-/* The entry of the hash, or else the oldest of its places. */
-static struct reject *reject_place(struct sender *s, uint64_t hash)
-{
-    struct reject *place = &s->rejects[hash % REJECTS];
-
-    for (size_t i = 0; i < REJECT_WAYS; i++) {
-        struct reject *e = &s->rejects[(hash + i) % REJECTS];
-
-        if (e->hash == hash)
-            return e;
-        if (mono_before(e->at, place->at))
-            place = e;
-    }
-    return place;
-}
-
-/* NULL if the series is not known. */
-static struct reject *reject_find(struct sender *s, struct str series)
-{
-    uint64_t hash = body_series_hash(series);
-    struct reject *e = reject_place(s, hash);
-
-    return e->hash == hash && within(loop_now(s->o.loop), e->at, REJECT_MS) ? e : NULL;
 }
 
 /* ---- Forms ---- */
@@ -171,155 +117,57 @@ static void sender_refuse_form(struct sender *s, enum rw_form form, const char *
              L_STR("err", why));
 }
 
-/* ---- Pieces of the current record ---- */
+/* ---- The current record ---- */
 
 static void sender_forget_payload(struct sender *s)
 {
-    buf_done(&s->message);
+    bisect_end(&s->bisect);
     buf_done(&s->joined);
-    free(TAKE_PTR(s->series));
 }
 
-/* Unpacks the current record, once. -EBADMSG. */
-static int sender_unpack(struct sender *s)
+/* The queue has exactly the records in flight that the request has. */
+static void sender_check_flight(const struct sender *s)
 {
-    size_t n;
-    int r;
-
-    if (s->series)
-        return 0;
-    buf_done(&s->message);
-    r = body_unpack(s->payload, &s->message) ?: body_series(buf_str(&s->message), &s->series, &n);
-    if (r == 0 && n < s->samples) {
-        free(TAKE_PTR(s->series));
-        r = -EBADMSG;
-    }
-    return r;
-}
-
-/* Of the first series of the current record, up to `to`, moves those that are known, or suspects, to the end,
- * where any of them may be the first: a search that is given up then asks for others the next time. Returns
- * where they begin. */
-static uint32_t sender_move_back(struct sender *s, uint32_t to, bool suspect)
-{
-    CLEANUP(cleanup_free) struct str *moved = xmalloc((to + 1) * sizeof(*moved));
-    uint32_t n = 0, kept = 0;
-
-    for (uint32_t i = 0; i < to; i++) {
-        const struct reject *e = reject_find(s, s->series[i]);
-
-        if (e && e->suspect == suspect)
-            moved[n++] = s->series[i];
-        else
-            s->series[kept++] = s->series[i];
-    }
-    for (uint32_t i = 0, first = (uint32_t)rand_below(n); i < n; i++)
-        s->series[kept + i] = moved[(first + i) % n];
-    return kept;
-}
-
-/* Sorts the series of the current record; the suspects get a piece of their own, which is halved once a
- * minute. */
-static void sender_sort_series(struct sender *s)
-{
-    mono_ms now = loop_now(s->o.loop);
-    uint32_t n = s->samples;
-
-    s->known = s->suspects = n;
-    s->pieces[0] = (struct piece){0, n};
-    s->n_pieces = 1;
-    if (!within(now, s->rejected_at, REJECT_MS) || sender_unpack(s) < 0)
-        return;
-    s->suspects = sender_move_back(s, n, true);
-    s->known = sender_move_back(s, s->suspects, false);
-    if (s->suspects == n)
-        return;
-    s->halve_suspects = !within(now, reject_find(s, s->series[s->suspects])->at, SENDER_HALVE_MS);
-    for (uint32_t i = s->suspects; s->halve_suspects && i < n; i++)
-        reject_find(s, s->series[i])->at = s->rejected_at = now;
-    s->pieces[0] = (struct piece){s->suspects, n};
-    if (s->suspects)
-        s->pieces[s->n_pieces++] = (struct piece){0, s->suspects};
+    invariant(s->record && queue_in_flight(s->o.queue) == 1 + s->n_more);
 }
 
 /* Sends only the current one of several records, and for a while each alone. */
 static void sender_go_alone(struct sender *s)
 {
-    s->alone_until = mono_add(loop_now(s->o.loop), SENDER_HALVE_MS);
+    mono_ms now = loop_now(s->o.loop);
+
+    s->alone_until = mono_add(now, ALONE_MS);
     s->n_more = 0;
     queue_send_alone(s->o.queue);
     s->samples = s->record->head.samples;
     s->last_ms = s->record->head.last_ms;
     s->payload = (struct str){s->record->payload, s->record->payload_n};
     sender_forget_payload(s);
-    sender_sort_series(s);
+    bisect_begin(&s->bisect, s->payload, s->samples, now);
 }
 
-/* The series of a piece are suspects from now on; the first new ones of a record are logged by name. */
-static void sender_suspect(struct sender *s, struct piece p, const char *text)
+/* The series of the current piece are suspects from now on; the first new ones of a record are logged by
+ * name. */
+static void sender_suspect(struct sender *s, const char *text)
 {
-    if (p.from >= s->suspects || sender_unpack(s) < 0)
+    uint32_t first = bisect_piece(&s->bisect).from;
+    BUF_AUTO(shown, SERIES_NAME_MAX);
+
+    if (!bisect_suspect(&s->bisect, loop_now(s->o.loop)) || s->named++ >= NAMED_SERIES)
         return;
-    s->rejected_at = loop_now(s->o.loop);
-    for (uint32_t i = p.from; i < p.to; i++) {
-        bool known = reject_find(s, s->series[i]) != NULL;
-        uint64_t hash = body_series_hash(s->series[i]);
-        BUF_AUTO(shown, 16 << 10);
-
-        *reject_place(s, hash) = (struct reject){hash, s->rejected_at, true};
-        if (!known && p.to - p.from == 1 && s->named++ < NAMED_SERIES &&
-            body_series_name(s->series[i], &shown) == 0)
-            log_warn("series rejected by the endpoint", L_STR("remote_name", s->o.config->name),
-                     L_SL("series", buf_str(&shown)), L_INT("timestamp_ms", s->last_ms), L_STR("err", text));
-    }
+    if (body_series_name(s->bisect.series[first], &shown) == 0)
+        log_warn("series rejected by the endpoint", L_STR("remote_name", s->o.config->name),
+                 L_SL("series", buf_str(&shown)), L_INT("timestamp_ms", s->last_ms), L_STR("err", text));
 }
 
-/* The endpoint accepted a piece: its suspects are none any more. */
-static void sender_trust(struct sender *s, struct piece p)
-{
-    for (uint32_t i = p.from; p.from >= s->suspects && i < p.to; i++) {
-        struct reject *e = reject_find(s, s->series[i]);
-
-        if (e)
-            e->suspect = false;
-    }
-}
-
-/* Whether halving a piece still pays: a receiver that rejects everything is not asked about each series. */
-static bool search_pays(struct sender *s, struct piece p)
-{
-    mono_ms now = loop_now(s->o.loop);
-    unsigned levels = 32 - (unsigned)__builtin_clz(s->samples | 1);
-
-    if (!within(now, s->searches_from, SEARCHES_MS)) {
-        s->searches_from = now;
-        s->searches = 0;
-    }
-    if (s->consecutive_refusals > 2 * levels + 2 || (p.from >= s->suspects && !s->halve_suspects))
-        return false;
-    return s->searches++ < SEARCHES_MAX;
-}
-
-/* Splits the top piece into [from, middle) and the rest. */
-static void split_piece(struct sender *s, uint32_t middle)
-{
-    struct piece p;
-
-    invariant(s->n_pieces > 0 && s->n_pieces < MAX_PIECES);
-    p = s->pieces[s->n_pieces - 1];
-    invariant(p.from < middle && middle < p.to);
-    s->pieces[s->n_pieces - 1] = (struct piece){middle, p.to};
-    s->pieces[s->n_pieces++] = (struct piece){p.from, middle};
-}
-
-/* The top piece is too large for the receiver: sends at most half as much for an hour. */
+/* The current piece is too large for the receiver: sends at most half as much for an hour. */
 static void sender_note_too_large(struct sender *s, const struct transport_answer *a)
 {
-    struct piece p = s->pieces[s->n_pieces - 1];
+    uint32_t n = piece_samples(bisect_piece(&s->bisect));
 
-    if (p.to - p.from < 2)
+    if (n < 2)
         return;
-    s->max_series = (p.to - p.from) / 2;
+    s->max_series = n / 2;
     s->max_series_until = mono_add(loop_now(s->o.loop), MAX_SERIES_MS);
     log_warn("request too large for the endpoint, sending smaller ones",
              L_STR("remote_name", s->o.config->name), L_INT("samples", s->max_series), L_STR("err", a->text));
@@ -342,12 +190,16 @@ static void sender_note_error(struct sender *s, const char *text)
 static void sender_enter(struct sender *s, enum sender_state state)
 {
     invariant((s->stats.state == SENDER_IDLE) == (state != SENDER_IDLE));
-    invariant(state != SENDER_SENDING || (s->record && s->n_pieces > 0));
+    invariant(state != SENDER_SENDING || !bisect_is_over(&s->bisect));
+    if (state != SENDER_IDLE && s->record)
+        sender_check_flight(s);
     s->stats.state = state;
 }
 
+/* A retry waits: at once, it would find the receiver as it was. */
 static void sender_wait(struct sender *s, int64_t ms)
 {
+    invariant(ms > 0);
     sender_enter(s, SENDER_BACKING_OFF);
     s->stats.retry_at_ms = loop_wall(s->o.loop).ms + ms;
     loop_timer_set(s->o.loop, &s->timer, mono_add(loop_now(s->o.loop), ms));
@@ -358,6 +210,7 @@ static void sender_finish_record(struct sender *s, enum queue_drop why)
     invariant(s->record && s->stats.state == SENDER_IDLE);
     if (why == DROP_REJECTED && s->rejected > 0 && s->accepted == 0)
         s->stats.refused = true;
+    sender_check_flight(s);
     queue_count_drop(s->o.queue, why, s->rejected);
     queue_finish(s->o.queue, s->record);
     queue_save_position(s->o.queue);
@@ -374,11 +227,7 @@ static void sender_on_timer(struct timer *t)
 
     sender_enter(s, SENDER_IDLE);
     if (s->record && limit && s->last_ms < loop_wall(s->o.loop).ms - limit)
-        while (s->n_pieces) {
-            struct piece p = s->pieces[--s->n_pieces];
-
-            queue_count_drop(s->o.queue, DROP_TOO_OLD, p.to - p.from);
-        }
+        queue_count_drop(s->o.queue, DROP_TOO_OLD, bisect_abandon(&s->bisect));
     sender_kick(s);
 }
 
@@ -390,11 +239,11 @@ static void sender_back_off(struct sender *s, const char *text, int64_t retry_af
 
     s->stats.failures++;
     sender_note_error(s, text);
-    if (s->hurried) {
-        s->gave_up = true;
+    if (s->life != SENDER_STAYS) {
+        s->life = SENDER_GAVE_UP;
         return;
     }
-    if (!within(now, s->failure_logged_at, LOG_MS)) {
+    if (!mono_within(now, s->failure_logged_at, LOG_MS)) {
         log_warn("sending samples failed, retrying", L_STR("remote_name", c->name),
                  L_STR("url", c->url_shown), L_INT("failures", s->stats.failures), L_STR("err", text));
         s->failing_logged = true;
@@ -418,46 +267,73 @@ static void sender_note_sent(struct sender *s)
     st->last_sent_at_ms = loop_wall(s->o.loop).ms;
 }
 
-/* The receiver has the samples of the top piece, `written` of them by its own count. */
+/* A receiver of 2.0 has written less than it got, and says so by a number. */
+static void sender_note_unwritten(struct sender *s, uint32_t written, uint32_t sent, const char *text)
+{
+    struct sender_stats *st = &s->stats;
+    BUF_AUTO(error, sizeof(st->error));
+
+    buf_printf(&error, "%u of %u samples written", written, sent);
+    if (*text)
+        buf_printf(&error, ": %.400s", text);
+    buf_putc(&error, '\0');
+    if (buf_failed(&error) == 0)
+        memcpy(st->error, error.p, error.n);
+    st->error_at_ms = loop_wall(s->o.loop).ms;
+    sender_reject(s, sent - written, st->error);
+}
+
+/* Samples of the piece were written. */
+static void sender_note_written(struct sender *s, struct piece p, uint32_t written)
+{
+    mono_ms now = loop_now(s->o.loop);
+
+    s->accepted += written;
+    s->stats.refused = false;
+    sender_note_sent(s);
+    if (s->max_series && !mono_before(now, s->max_series_until))
+        s->max_series = 0;
+    bisect_trust(&s->bisect, p, now);
+}
+
+/* The receiver has the samples of the current piece; in 2.0, as many as it says. */
 static void sender_on_accepted(struct sender *s, const struct transport_answer *a)
 {
-    struct piece p = s->pieces[--s->n_pieces];
-    uint32_t n = p.to - p.from, written = n;
+    struct piece p = bisect_piece(&s->bisect);
+    uint32_t n = piece_samples(p), written = n;
     struct sender_stats *st = &s->stats;
 
+    bisect_pop(&s->bisect);
     if (s->form == RW_FORM_V2 && a->samples_written < n)
         written = (uint32_t)a->samples_written;
     st->samples += written;
-    if (written) {
-        s->accepted += written;
-        st->refused = false;
-        sender_note_sent(s);
-        if (s->max_series && !mono_before(loop_now(s->o.loop), s->max_series_until))
-            s->max_series = 0;
-        s->consecutive_refusals = 0;
-        sender_trust(s, p);
-    }
+    if (written)
+        sender_note_written(s, p, written);
     if (s->failing_logged)
         log_info("sending samples works again", L_STR("remote_name", s->o.config->name),
                  L_INT("failures", st->failures));
     s->failing_logged = false;
     st->failures = 0;
     /* A rejection of this record stays visible. */
-    if (s->refusals == 0 && s->n_pieces == 0)
+    if (s->refusals == 0 && bisect_is_over(&s->bisect))
         st->error[0] = '\0';
-    if (written == n)
-        return;
-    (void)snprintf(st->error, sizeof(st->error), "%u of %u samples written%s%.400s", written, n,
-                   *a->text ? ": " : "", a->text);
-    st->error_at_ms = loop_wall(s->o.loop).ms;
-    sender_reject(s, n - written, st->error);
+    if (written < n)
+        sender_note_unwritten(s, written, n, a->text);
 }
 
-/* The top piece was rejected because of its size, or of what is in it: splits it, or removes and logs it. */
+/* A 400 to a higher form may be about the form, unless there are samples that it is known for. */
+static bool sender_may_be_form(const struct sender *s, const struct transport_answer *a)
+{
+    return a->status == 400 && s->form != RW_FORM_V1 && !bisect_has_known(&s->bisect);
+}
+
+/* The current piece was rejected because of its size, or of what is in it: splits it, or removes and logs
+ * it. */
 static void sender_on_rejected(struct sender *s, const struct transport_answer *a, enum rw_verdict v)
 {
-    struct piece p = s->pieces[s->n_pieces - 1];
-    uint32_t n = p.to - p.from;
+    struct bisect *b = &s->bisect;
+    struct piece p = bisect_piece(b);
+    uint32_t n = piece_samples(p);
 
     if (s->n_more && v != VERDICT_DROP) {
         if (v == VERDICT_SHRINK)
@@ -465,29 +341,28 @@ static void sender_on_rejected(struct sender *s, const struct transport_answer *
         sender_go_alone(s);
         return;
     }
-    /* A 400 to a higher form may be about the form, unless there are samples that it is known for. */
-    if (a->status == 400 && s->form != RW_FORM_V1 && s->known == s->samples) {
+    if (sender_may_be_form(s, a)) {
         s->suspect_form = s->form;
         return;
     }
     s->plain = s->plain || s->suspect_form != RW_FORM_V1 || a->status == 400;
     s->suspect_form = RW_FORM_V1;
     s->refusals++;
-    s->consecutive_refusals++;
+    bisect_note_refusal(b);
     sender_note_error(s, a->text);
-    if (v == VERDICT_SHRINK && n > 1 && p.from < s->suspects) {
+    if (v == VERDICT_SHRINK && n > 1 && !bisect_is_of_suspects(b, p)) {
         sender_note_too_large(s, a);
         return;
     }
     if (v == VERDICT_SHRINK) /* not the size of the request: something in this series */
         s->max_series = 0;
-    if (v != VERDICT_DROP && n > 1 && s->n_pieces < MAX_PIECES && search_pays(s, p)) {
-        split_piece(s, p.from < s->known && s->known < p.to ? s->known : p.from + n / 2);
+    if (v != VERDICT_DROP && n > 1 && !bisect_is_full(b) && bisect_pays(b, loop_now(s->o.loop))) {
+        bisect_split(b, bisect_middle(b));
         return;
     }
     if (v != VERDICT_DROP)
-        sender_suspect(s, p, a->text);
-    s->n_pieces--;
+        sender_suspect(s, a->text);
+    bisect_pop(b);
     sender_reject(s, n, a->text);
 }
 
@@ -513,7 +388,7 @@ static void sender_act(struct sender *s, const struct transport_answer *a)
         sender_refuse_form(s, s->form, *a->text ? a->text : "response lacks the Written headers of 2.0");
         return;
     case VERDICT_RETRY:
-        s->stats.retried += s->pieces[s->n_pieces - 1].to - s->pieces[s->n_pieces - 1].from;
+        s->stats.retried += piece_samples(bisect_piece(&s->bisect));
         sender_back_off(s, a->text, a->retry_after_ms);
         return;
     default:
@@ -525,7 +400,8 @@ static void sender_on_answer(void *arg, const struct transport_answer *a)
 {
     struct sender *s = arg;
 
-    invariant(s->stats.state == SENDER_SENDING && s->record && s->n_pieces > 0);
+    invariant(s->stats.state == SENDER_SENDING && !bisect_is_over(&s->bisect));
+    sender_check_flight(s);
     sender_enter(s, SENDER_IDLE);
     s->stats.requests++;
     s->stats.seconds = a->seconds;
@@ -553,7 +429,7 @@ static int sender_take_more(struct sender *s)
 
     if (s->max_series && s->max_series < most)
         most = s->max_series;
-    if (s->samples >= most || mono_before(now, s->alone_until) || within(now, s->rejected_at, REJECT_MS))
+    if (s->samples >= most || mono_before(now, s->alone_until) || bisect_has_rejects(&s->bisect, now))
         return 0;
     n = queue_pick_more(s->o.queue, most - s->samples, more, MORE_RECORDS);
     for (size_t i = 0; i < n && bytes < MORE_BYTES; i++) {
@@ -589,7 +465,7 @@ static bool sender_take_record(struct sender *s)
     if (!r)
         return false;
     s->record = r;
-    s->rejected = s->accepted = s->refusals = s->named = s->consecutive_refusals = 0;
+    s->rejected = s->accepted = s->refusals = s->named = 0;
     s->n_more = 0;
     s->samples = r->head.samples;
     s->last_ms = r->head.last_ms;
@@ -601,35 +477,55 @@ static bool sender_take_record(struct sender *s)
         s->rejected = s->samples;
         sender_finish_record(s, DROP_DAMAGED);
     } else {
-        sender_sort_series(s);
+        bisect_begin(&s->bisect, s->payload, s->samples, loop_now(s->o.loop));
     }
     return true;
 }
 
+/* The form of the current piece: the simplest for what may be refused. */
+static enum rw_form sender_piece_form(const struct sender *s)
+{
+    bool is_plain = s->plain || s->suspect_form != RW_FORM_V1;
+
+    if (is_plain || bisect_is_of_suspects(&s->bisect, bisect_piece(&s->bisect)))
+        return RW_FORM_V1;
+    return sender_form(s);
+}
+
+/* The body of the current piece. The payload is one already, of all its series in 1.0. */
+static int sender_make_body(struct sender *s, struct str *ret)
+{
+    const struct families *own = s->record->head.lane.n == 0 ? s->o.families : NULL;
+    struct piece p = bisect_piece(&s->bisect);
+    int r;
+
+    *ret = s->payload;
+    if (s->form == RW_FORM_V1 && piece_samples(p) == s->samples)
+        return 0;
+    r = bisect_unpack(&s->bisect);
+    if (r == 0)
+        r = body_make(s->form, s->bisect.series + p.from, piece_samples(p), own, &s->body);
+    *ret = buf_str(&s->body);
+    return r;
+}
+
 static void sender_start_piece(struct sender *s)
 {
-    struct piece p = s->pieces[s->n_pieces - 1];
-    const struct families *own = s->record->head.lane.n == 0 ? s->o.families : NULL;
-    struct str body = s->payload;
+    struct piece p = bisect_piece(&s->bisect);
+    struct str body;
     char why[256] = "";
-    int r = 0;
+    int r;
 
-    if (s->max_series && p.to - p.from > s->max_series && s->n_pieces < MAX_PIECES) {
-        split_piece(s, p.from + s->max_series);
-        p.to = p.from + s->max_series;
-    }
-    s->form =
-        s->plain || s->suspect_form != RW_FORM_V1 || p.from >= s->suspects ? RW_FORM_V1 : sender_form(s);
-    if (s->form != RW_FORM_V1 || p.to - p.from < s->samples) {
-        r = sender_unpack(s) ?: body_make(s->form, s->series + p.from, p.to - p.from, own, &s->body);
-        body = buf_str(&s->body);
-    }
+    if (s->max_series && piece_samples(p) > s->max_series && !bisect_is_full(&s->bisect))
+        bisect_split(&s->bisect, p.from + s->max_series);
+    s->form = sender_piece_form(s);
+    r = sender_make_body(s, &body);
     if (r < 0 && s->n_more) {
+        buf_done(&s->body);
         sender_go_alone(s);
     } else if (r < 0) {
         buf_done(&s->body);
-        s->rejected += p.to - p.from;
-        s->n_pieces = 0;
+        s->rejected += bisect_abandon(&s->bisect);
         sender_finish_record(s, DROP_DAMAGED);
     } else if (s->o.transport->start(s->o.transport, s->form, body, sender_on_answer, s, why) < 0) {
         sender_back_off(s, why, -1);
@@ -642,13 +538,14 @@ static void sender_start_piece(struct sender *s)
 
 void sender_kick(struct sender *s)
 {
-    while (s->stats.state == SENDER_IDLE && !s->gave_up)
-        if (s->record && s->n_pieces == 0)
+    while (s->stats.state == SENDER_IDLE && s->life != SENDER_GAVE_UP) {
+        if (s->record && bisect_is_over(&s->bisect))
             sender_finish_record(s, DROP_REJECTED);
         else if (s->record)
             sender_start_piece(s);
         else if (!sender_take_record(s))
             return;
+    }
 }
 
 void sender_configure(struct sender *s, const struct rw_endpoint_config *c)
@@ -669,12 +566,13 @@ void sender_begin_flush(struct sender *s, int64_t ms)
 {
     mono_ms now = loop_now(s->o.loop);
 
-    s->hurried = true;
+    if (s->life == SENDER_STAYS)
+        s->life = SENDER_FLUSHES;
     if (s->stats.state == SENDER_BACKING_OFF) {
         loop_timer_clear(s->o.loop, &s->timer);
         sender_enter(s, SENDER_IDLE);
         if (mono_before(mono_add(now, ms), s->not_before))
-            s->gave_up = true;
+            s->life = SENDER_GAVE_UP;
         else if (mono_before(now, s->not_before))
             sender_wait(s, s->not_before.ms - now.ms);
     }
@@ -688,7 +586,7 @@ struct sender *sender_new(const struct sender_options *o)
     s->o = *o;
     s->timer.fn = sender_on_timer;
     buf_init(&s->body, BODY_MAX);
-    buf_init(&s->message, BODY_MAX);
+    bisect_init(&s->bisect);
     buf_init(&s->joined, BODY_MAX);
     buf_init(&s->metadata, BODY_MAX);
     s->stats.form = sender_form(s);
@@ -743,7 +641,7 @@ void sender_tick(struct sender *s)
     mono_ms now = loop_now(s->o.loop);
     char why[256] = "";
 
-    if (!s->o.config->metadata_send || st->samples == 0 || st->failures || s->hurried ||
+    if (!s->o.config->metadata_send || st->samples == 0 || st->failures || s->life != SENDER_STAYS ||
         st->form == RW_FORM_V2 || s->metadata.n || mono_before(now, s->metadata_at))
         return;
     s->metadata_at = mono_add(now, s->o.config->metadata_interval_ms);
@@ -755,5 +653,5 @@ void sender_tick(struct sender *s)
 
 bool sender_done(const struct sender *s)
 {
-    return s->gave_up || (s->stats.state == SENDER_IDLE && !s->record);
+    return s->life == SENDER_GAVE_UP || (s->stats.state == SENDER_IDLE && !s->record);
 }

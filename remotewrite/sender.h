@@ -1,5 +1,5 @@
-/* Delivers the records of one endpoint: one request at a time in queue order, with back-off, falling back to
- * simpler wire formats, and finding out what the receiver rejects. */
+/* Delivers the records of one endpoint: one request at a time in queue order, with back-off, and falling
+ * back to simpler wire formats. Sender thread. */
 #pragma once
 
 #include "exporter/base/loop.h"
@@ -10,7 +10,7 @@
 
 struct sender;
 
-enum { SENDER_PROBE_MS = 3600 * 1000, SENDER_HALVE_MS = 60 * 1000 };
+enum { SENDER_PROBE_MS = 3600 * 1000 };
 
 struct sender_options {
     const struct rw_endpoint_config *config;
@@ -50,7 +50,7 @@ void sender_tick(struct sender *s);
 /* For the flush of a stop, which lasts ms: ends a wait, but not before the receiver's Retry-After has passed,
  * and gives up at the first failure from now on. */
 void sender_begin_flush(struct sender *s, int64_t ms);
-/* True if nothing is in flight or waiting, or if a hurried sender has given up. */
+/* True if nothing is in flight or waiting, or if a flush has given up. */
 bool sender_done(const struct sender *s);
 /* Whether requests fail and are retried, or the endpoint refuses all that it gets. */
 static inline bool sender_is_failing(const struct sender_stats *s)

@@ -48,7 +48,7 @@ const char *const reached_names[REACHED_COUNT] = {
     "echoed secret",
     "expired scores",
     "verdict: retry",
-    "verdict: halve",
+    "verdict: bisect",
     "verdict: shrink",
     "verdict: drop",
     "verdict: step down",

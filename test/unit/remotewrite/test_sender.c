@@ -5,6 +5,7 @@
 #include "exporter/base/loop.h"
 #include "exporter/http/cause.h"
 #include "exporter/metric/batch.h"
+#include "remotewrite/bisect.h"
 #include "remotewrite/format.h"
 #include "remotewrite/intake.h"
 #include "remotewrite/queue.h"
@@ -330,7 +331,7 @@ static void finds_and_drops_rejected_series(void **state)
     }
 }
 
-static void gives_up_halving_when_everything_is_rejected(void **state)
+static void gives_up_bisecting_when_everything_is_rejected(void **state)
 {
     struct bench b;
 
@@ -345,8 +346,8 @@ static void gives_up_halving_when_everything_is_rejected(void **state)
     end(&b);
 }
 
-/* An outage in the midst of halving: what is left comes later, what was taken does not come again. */
-static void continues_halving_after_an_outage(void **state)
+/* An outage in the midst of bisecting: what is left comes later, what was taken does not come again. */
+static void continues_bisecting_after_an_outage(void **state)
 {
     struct bench b;
 
@@ -536,7 +537,7 @@ static void sends_rejected_series_by_themselves(void **state)
         /* One of them is well again, which a minute later shows; then the other. */
         b.receiver.poison = "n00777";
         assert_int_equal(requests_of_a_round(&b, 1000), 2);
-        now_ms += SENDER_HALVE_MS;
+        now_ms += BISECT_SUSPECTS_MS;
         assert_int_equal(requests_of_a_round(&b, 1000), 4);
         assert_int_equal(requests_of_a_round(&b, 1000), 2);
         b.receiver.poison = "";
@@ -793,8 +794,8 @@ int main(void)
         cmocka_unit_test(waits_for_retry_after),
         cmocka_unit_test(never_retries_other_4xx),
         cmocka_unit_test(finds_and_drops_rejected_series),
-        cmocka_unit_test(gives_up_halving_when_everything_is_rejected),
-        cmocka_unit_test(continues_halving_after_an_outage),
+        cmocka_unit_test(gives_up_bisecting_when_everything_is_rejected),
+        cmocka_unit_test(continues_bisecting_after_an_outage),
         cmocka_unit_test(falls_back_and_probes_again_later),
         cmocka_unit_test(keeps_the_protocol_after_a_400_of_a_proxy),
         cmocka_unit_test(falls_back_without_written_headers),
