@@ -100,7 +100,7 @@ static struct entry *disk_entry(struct disk *d, const char *path)
     for (e = d->list; e < d->list + d->n && (e->now || e->synced); e++)
         ;
     if (e == d->list + MAX_FILES)
-        violated("more than %d files on one disk", MAX_FILES);
+        violated(ORACLE_MODEL, "more than %d files on one disk", MAX_FILES);
     d->n += e == d->list + d->n;
     *e = (struct entry){.now = NULL};
     (void)snprintf(e->path, sizeof(e->path), "%s", path);
@@ -300,7 +300,7 @@ static int open_at(int dir, const char *name, int flags)
     for (i = 0; i < MAX_FDS && fds[i].inode; i++)
         ;
     if (i == MAX_FDS)
-        violated("more than %d open files", MAX_FDS);
+        violated(ORACLE_MODEL, "more than %d open files", MAX_FDS);
     fds[i].inode = inode_ref(e->now);
     fds[i].disk = d;
     fds[i].at = 0;

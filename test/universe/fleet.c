@@ -200,13 +200,13 @@ bool fleet_knows_token(struct sim_node *n, const char *authorization)
     unsigned nth = n->kube_token;
 
     if (strncmp(authorization, "Bearer ", 7) != 0)
-        violated("a%d sent no token to an API server", n->id);
+        violated(ORACLE_FLEET, "a%d sent no token to an API server", n->id);
     for (;; nth--) {
         token_print(n, nth, token);
         if (strcmp(authorization + 7, token) == 0)
             break;
         if (nth == 0)
-            violated("a%d sent a token that is not its own: %s", n->id, authorization);
+            violated(ORACLE_FLEET, "a%d sent a token that is not its own: %s", n->id, authorization);
     }
     return nth == n->kube_token || (nth + 1 == n->kube_token && sim_now_ms < n->old_token_until);
 }
@@ -220,8 +220,8 @@ static bool is_write(const struct kube_ask *a)
 
 static _Noreturn void not_allowed(const struct kube_ask *a)
 {
-    violated("a%d may not %s %s %s/%s on server %d", a->from->id, a->method, a->resource, a->namespace,
-             a->name, a->server);
+    violated(ORACLE_FLEET, "a%d may not %s %s %s/%s on server %d", a->from->id, a->method, a->resource,
+             a->namespace, a->name, a->server);
 }
 
 /* As the chart's Roles have it. */
@@ -323,8 +323,8 @@ static void check_scores(const struct kube_ask *a, const json_t *object)
         if (value == FALLBACK && strcmp(a->name, scorer_name(WITH_FALLBACK)) == 0)
             continue;
         if (value < 0 || value >= universe.n_scores || until - universe.score_at[value] > most)
-            violated("a%d gives %s a validUntil %lld ms after its score %lld was made", a->from->id, a->name,
-                     (long long)(until - universe.score_at[value]), (long long)value);
+            violated(ORACLE_FLEET, "a%d gives %s a validUntil %lld ms after its score %lld was made",
+                     a->from->id, a->name, (long long)(until - universe.score_at[value]), (long long)value);
     }
 }
 
@@ -339,13 +339,14 @@ void fleet_check_ask(const struct kube_ask *a, const json_t *before, const json_
     if (before &&
         strcmp(string_of(json_object_get(before, "metadata"), "labels", "app.kubernetes.io/managed-by"),
                "another") == 0)
-        violated("a%d touches %s %s/%s of another owner", a->from->id, a->resource, a->namespace, name);
+        violated(ORACLE_FLEET, "a%d touches %s %s/%s of another owner", a->from->id, a->resource,
+                 a->namespace, name);
     if (strcmp(a->resource, LEASES) == 0)
         check_lease(a, before, after);
     else if (fleet_elects(a->from) && !fleet_leads(a->from) &&
              strcmp(a->resource, "events.k8s.io/events") != 0)
-        violated("a%d writes %s %s/%s, but %s leads", a->from->id, a->resource, a->namespace, name,
-                 lease_holder(a->from));
+        violated(ORACLE_FLEET, "a%d writes %s %s/%s, but %s leads", a->from->id, a->resource, a->namespace,
+                 name, lease_holder(a->from));
     else if (strcmp(a->resource, SCORES) == 0 && strcmp(a->subresource, "status") == 0)
         check_scores(a, after);
 }
@@ -415,7 +416,7 @@ static void look_at_fallback(const struct sim_node *a)
         return;
     for (size_t s = 0; s < agent_state(a->agent)->n_scorers; s++)
         if (strcmp(agent_state(a->agent)->scorers[s]->summary.name, scorer_name(WITH_FALLBACK)) == 0)
-            violated("a%d: the scores of %s ended %lld ms ago, and there is no fallback", a->id,
+            violated(ORACLE_FLEET, "a%d: the scores of %s ended %lld ms ago, and there is no fallback", a->id,
                      scorer_name(WITH_FALLBACK), (long long)(sim_now_ms - until));
 }
 
@@ -520,7 +521,7 @@ void *controller_main(void *arg)
     char identity[KUBE_IDENTITY_BYTES], *why;
 
     if (loop_new(&p->loop, &clock_system) < 0)
-        violated("no loop");
+        violated(ORACLE_MODEL, "no loop");
     kube_lease_make_identity(identity);
     o.identity = identity;
     o.loop = p->loop;
@@ -531,7 +532,7 @@ void *controller_main(void *arg)
     pages.access.loop = p->loop;
     pages.access.metrics = o.metrics;
     if (hub_web_start(&n->site, n->hub, &pages, &why) < 0)
-        violated("a%d serves no pages: %s", n->id, why);
+        violated(ORACLE_PAGES, "a%d serves no pages: %s", n->id, why);
     node_poll(n);
     if (!p->dead)
         (void)loop_run(p->loop);
@@ -572,7 +573,8 @@ static void check_work(int i, const json_t *configmap, const char *where)
         bits |= name[0] == 's' ? 1u << (name[1] - '0') : 1u << 31;
     }
     if (bits != fleet_scorers(&universe.nodes[i]))
-        violated("c%d: %s has scorers %x instead of %x", i, where, bits, fleet_scorers(&universe.nodes[i]));
+        violated(ORACLE_FLEET, "c%d: %s has scorers %x instead of %x", i, where, bits,
+                 fleet_scorers(&universe.nodes[i]));
 }
 
 static void check_placed(int i)
@@ -583,9 +585,9 @@ static void check_placed(int i)
         if (i == 0 && s == FOREIGN)
             continue;
         if (f.wants[s] && (!o || valid_until_ms(o) < sim_now_ms || is_fallback(o)))
-            violated("c%d: there is no valid score of s%u", i, s);
+            violated(ORACLE_FLEET, "c%d: there is no valid score of s%u", i, s);
         if (!f.wants[s] && o)
-            violated("c%d: the scores of s%u are still there", i, s);
+            violated(ORACLE_FLEET, "c%d: the scores of s%u are still there", i, s);
     }
 }
 
@@ -601,7 +603,7 @@ static void check_status(unsigned s)
             (s == FOREIGN || strcmp(cstr(json_string_value(json_object_get(c, "status"))), "True") == 0))
             return;
     }
-    violated("the DynamicScorer s%u is not Ready", s);
+    violated(ORACLE_FLEET, "the DynamicScorer s%u is not Ready", s);
 }
 
 void fleet_check_end(void)

@@ -69,13 +69,13 @@ unsigned sim_ask(const char *method, const char *path, struct buf *ret)
            (strcmp(h->o.routes[i].path, path) != 0 || strcmp(h->o.routes[i].method, method) != 0))
         i++;
     if (!h || i == h->o.n_routes)
-        violated("nobody answers %s %s", method, path);
+        violated(ORACLE_PAGES, "nobody answers %s %s", method, path);
     h->o.routes[i].fn(h->o.routes[i].arg, &rq, &reply);
     reply.status = reply.status ?: 200;
     for (i = 0; i < reply.n_parts; i++)
         buf_put(ret, reply.parts[i].iov_base, reply.parts[i].iov_len);
     if (buf_failed(ret) < 0)
-        violated("the answer to %s %s is too long", method, path);
+        violated(ORACLE_MODEL, "the answer to %s %s is too long", method, path);
     if (reply.release)
         reply.release(reply.arg);
     h->o.served(h->o.served_arg, path, reply.status, ret->n);

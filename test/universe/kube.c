@@ -75,7 +75,7 @@ static bool matches_field(const json_t *object, const char *selector)
     if (strncmp(selector, "metadata.namespace!=", 20) == 0)
         return strcmp(namespace_of(object), selector + 20) != 0;
     if (*selector)
-        violated("a field selector that the model does not know: %s", selector);
+        violated(ORACLE_MODEL, "a field selector that the model does not know: %s", selector);
     return true;
 }
 
@@ -88,7 +88,7 @@ static bool matches_label(const json_t *object, const char *selector)
     if (!*selector)
         return true;
     if (!equals)
-        violated("a label selector that the model does not know: %s", selector);
+        violated(ORACLE_MODEL, "a label selector that the model does not know: %s", selector);
     (void)snprintf(key, sizeof(key), "%.*s", (int)(equals - selector), selector);
     return strcmp(cstr(json_string_value(json_object_get(labels, key))), equals + 1) == 0;
 }
@@ -155,7 +155,7 @@ static void watch_open(const struct kube_ask *ask, const char *fields, const cha
     struct watch_stream *s = &k.watches[k.n_watches++];
 
     if (k.n_watches == MAX_WATCHES)
-        violated("more than %d watches", MAX_WATCHES);
+        violated(ORACLE_MODEL, "more than %d watches", MAX_WATCHES);
     *s = (struct watch_stream){.server = ask->server,
                                .until = sim_now_ms + seconds * 1000,
                                .bookmark_at = sim_now_ms + BOOKMARK_MS,
@@ -263,7 +263,7 @@ static void store_create(int server, const char *resource, json_t *object)
     char uid[32];
 
     if (s->n == MAX_OBJECTS)
-        violated("more than %d objects", MAX_OBJECTS);
+        violated(ORACLE_MODEL, "more than %d objects", MAX_OBJECTS);
     (void)snprintf(uid, sizeof(uid), "u%d-%llu", server, (unsigned long long)s->version);
     (void)json_object_set_new(metadata, "uid", json_string(uid));
     (void)json_object_set_new(metadata, "creationTimestamp", json_string("2026-01-01T01:00:00Z"));
@@ -552,7 +552,7 @@ static void ask_parse(struct kube_ask *a, const char *path, size_t n)
     for (p = strtok_r(copy, "/", &save); p && i < 9; p = strtok_r(NULL, "/", &save))
         part[i++] = p;
     if (i < 3)
-        violated("a path that the model does not know: %s", path);
+        violated(ORACLE_MODEL, "a path that the model does not know: %s", path);
     at = strcmp(part[0], "api") == 0 ? 2 : 3;
     if (strcmp(part[at], "namespaces") == 0 && part[at + 1]) {
         (void)snprintf(a->namespace, sizeof(a->namespace), "%s", part[at + 1]);
@@ -630,7 +630,8 @@ void kube_serve(int server, const struct request *rq, struct sim_node *from, str
         from->kube_requests = 0;
     from->kube_minute = sim_now_ms / 60000;
     if (++from->kube_requests > RATE_PER_MINUTE)
-        violated("a%d sent more than %d requests a minute to API servers", from->id, RATE_PER_MINUTE);
+        violated(ORACLE_FLEET, "a%d sent more than %d requests a minute to API servers", from->id,
+                 RATE_PER_MINUTE);
     if (serve_trouble(&k.servers[server], rq->authorization, r))
         return;
     if (!fleet_knows_token(from, rq->authorization)) {

@@ -1,6 +1,6 @@
 /* universe SEED...: replays seeds, and shows all that happens. --swarm N [FIRST]: N seeds. --for SECONDS
  * [FIRST]: as many as that takes. --twice SEED: the same seed must give the same bytes. --plants N: each
- * planted bug is caught within N seeds, and the first of these is not without one. */
+ * planted bug is caught within N seeds, and it says by which oracle; the first seed is good without one. */
 #include "test/universe/sim.h"
 #include "test/universe/world.h"
 
@@ -99,10 +99,14 @@ struct outcome {
     int64_t ms;
     bool is_plain; /* five agents with one scorer each, ten series and a round a minute */
     uint64_t reached[REACHED_COUNT];
-    char sha256[65], violation[VIOLATION_BYTES];
+    char sha256[65];
+    struct violation violation;
 };
 
-enum { COMPLETE = 200 /* seeds that reach everything */ };
+enum {
+    COMPLETE = 200,    /* seeds that reach everything */
+    BY_INVARIANTS = 2, /* planted bugs that an invariant sees first */
+};
 
 static struct outcome *shared;
 
@@ -118,7 +122,7 @@ static bool run_seed(uint64_t seed, bool show, bool quiet)
     if (child == 0) {
         if (quiet)
             (void)!freopen("/dev/null", "w", stdout);
-        violation = shared->violation;
+        violation = &shared->violation;
         trace_init(show);
         shared->ms = world_run(seed);
         shared->is_plain = universe.n_agents == AGENTS;
@@ -236,20 +240,43 @@ static int twice(uint64_t seed)
     return 0;
 }
 
+/* Says which oracle has seen the planted bug first. */
+static bool plant_is_caught(uint64_t n)
+{
+    const struct violation *seen = &shared->violation;
+    uint64_t seed = 1;
+
+    while (seed <= n && run_seed(seed, false, true))
+        seed++;
+    if (seed > n) {
+        (void)printf("%s: NOT CAUGHT in %llu seeds\n", plant_names[planted], (unsigned long long)n);
+        return false;
+    }
+    (void)printf("%s: caught in %llu seeds by %s: %s\n", plant_names[planted], (unsigned long long)seed,
+                 oracle_names[seen->oracle], seen->text);
+    return true;
+}
+
 static int plants(uint64_t n)
 {
+    size_t by[ORACLES] = {0};
     int status = !run_seed(1, false, true);
 
     if (status)
-        (void)printf("seed 1 fails without a planted bug: %s\n", shared->violation);
+        (void)printf("seed 1 fails without a planted bug: %s: %s\n", oracle_names[shared->violation.oracle],
+                     shared->violation.text);
     for (planted = PLANT_NONE + 1; planted < PLANTS; planted++) {
-        uint64_t seed = 1;
-
-        while (seed <= n && run_seed(seed, false, true))
-            seed++;
-        (void)printf("%s: %s in %llu seeds: %s\n", plant_names[planted], seed <= n ? "caught" : "NOT CAUGHT",
-                     (unsigned long long)(seed <= n ? seed : n), shared->violation);
-        status |= seed > n;
+        if (plant_is_caught(n))
+            by[shared->violation.oracle]++;
+        else
+            status = 1;
+    }
+    for (size_t i = 0; i < ORACLES; i++)
+        if (by[i])
+            (void)printf("caught by %s: %zu\n", oracle_names[i], by[i]);
+    if (by[ORACLE_INVARIANT] < BY_INVARIANTS) {
+        (void)printf("fewer than %d are caught by an invariant\n", BY_INVARIANTS);
+        status = 1;
     }
     return status;
 }

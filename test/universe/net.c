@@ -380,7 +380,7 @@ void feed_put(struct feed *f, struct str text)
 {
     buf_put_str(&f->text, text);
     if (buf_failed(&f->text) < 0)
-        violated("a stream is not read");
+        violated(ORACLE_WIRE, "a stream is not read");
     if (f->to && f->to->multi)
         sim_wake(f->to->multi->waits, f->at);
 }

@@ -14,6 +14,13 @@
 #include "test/universe/sim.h"
 #include "test/universe/world.h"
 
+/* A failed invariant of the product is a violation like any other. */
+_Noreturn void __wrap_invariant_failed(const char *file, int line, const char *words);
+_Noreturn void __wrap_invariant_failed(const char *file, int line, const char *words)
+{
+    violated(ORACLE_INVARIANT, "%s (%s:%d)", words, file, line);
+}
+
 int __real_folder_append(const struct folder *f, const char *name, size_t at, struct str bytes);
 int __wrap_folder_append(const struct folder *f, const char *name, size_t at, struct str bytes);
 int __wrap_folder_append(const struct folder *f, const char *name, size_t at, struct str bytes)
@@ -72,13 +79,18 @@ enum rw_verdict __real_transport_verdict(const struct transport_answer *a, enum 
 enum rw_verdict __wrap_transport_verdict(const struct transport_answer *a, enum rw_form form);
 enum rw_verdict __wrap_transport_verdict(const struct transport_answer *a, enum rw_form form)
 {
+    static const enum reached of_verdict[] = {
+        [VERDICT_RETRY] = REACHED_VERDICT_RETRY,         [VERDICT_BISECT] = REACHED_VERDICT_BISECT,
+        [VERDICT_SHRINK] = REACHED_VERDICT_SHRINK,       [VERDICT_DROP] = REACHED_VERDICT_DROP,
+        [VERDICT_STEP_DOWN] = REACHED_VERDICT_STEP_DOWN, [VERDICT_PARTIAL] = 0,
+    };
     enum rw_verdict v = __real_transport_verdict(a, form);
 
     if ((planted == PLANT_DROP_5XX && a->status >= 500) || (planted == PLANT_DROP_400 && a->status == 400) ||
         (planted == PLANT_DROP_413 && a->status == 413))
         return VERDICT_DROP;
-    if (v >= VERDICT_RETRY && v <= VERDICT_STEP_DOWN)
-        reached[REACHED_VERDICT_RETRY + v - VERDICT_RETRY]++;
+    if (of_verdict[v])
+        reached[of_verdict[v]]++;
     return v;
 }
 

@@ -22,7 +22,7 @@ int64_t sim_now_ms;
 struct process *sim_process;
 uint64_t reached[REACHED_COUNT];
 enum plant planted;
-char *violation;
+struct violation *violation;
 
 /* ---- Randomness ---- */
 
@@ -124,15 +124,27 @@ void trace_sha256(char ret[65])
         (void)snprintf(ret + 2 * i, 3, "%02x", digest[i]);
 }
 
-void violated(const char *fmt, ...)
+const char *const oracle_names[ORACLES] = {
+    [ORACLE_NONE] = "a crash",
+    [ORACLE_INVARIANT] = "an invariant",
+    [ORACLE_LEDGER] = "the ledger of samples",
+    [ORACLE_WIRE] = "the rules of the wire",
+    [ORACLE_PAGES] = "the rules of pages and log",
+    [ORACLE_FLEET] = "the rules of the fleet",
+    [ORACLE_MODEL] = "a limit of the model",
+};
+
+void violated(enum oracle oracle, const char *fmt, ...)
 {
     va_list ap;
 
+    violation->oracle = oracle;
     va_start(ap, fmt);
-    (void)vsnprintf(violation, VIOLATION_BYTES, fmt, ap);
+    (void)vsnprintf(violation->text, sizeof(violation->text), fmt, ap);
     va_end(ap);
     trace_story();
-    (void)printf("VIOLATED at %.3f s: %s\n", (double)sim_now_ms / 1000, violation);
+    (void)printf("VIOLATED at %.3f s: %s: %s\n", (double)sim_now_ms / 1000, oracle_names[oracle],
+                 violation->text);
     (void)fflush(stdout);
     _exit(1);
 }
@@ -219,7 +231,7 @@ static struct strand *strand_new(struct process *p, void *(*run)(void *), void *
     struct strand *s = xcalloc(1, sizeof(*s));
 
     if (n_strands == MAX_STRANDS)
-        violated("more than %d threads", MAX_STRANDS);
+        violated(ORACLE_MODEL, "more than %d threads", MAX_STRANDS);
     s->stack = xmalloc(STACK_BYTES);
     s->run = run;
     s->arg = arg;

@@ -42,12 +42,29 @@ void trace_init(bool show);
 void trace_story(void);
 /* 64 hexadecimal digits. */
 void trace_sha256(char ret[65]);
-/* An oracle is violated: tells the story and ends the process. */
-_Noreturn void violated(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* What sees that something is wrong. */
+enum oracle {
+    ORACLE_NONE,
+    ORACLE_INVARIANT, /* one of the product's own, invariant(): its words and its place */
+    ORACLE_LEDGER, /* of samples: what was taken arrives, once and in order, and what ended has its marker */
+    ORACLE_WIRE,   /* each request to the TSDB: its bytes, its credentials, and when it comes */
+    ORACLE_PAGES,  /* what an agent shows on its pages and in its log */
+    ORACLE_FLEET,  /* what API servers are asked, and what they hold in the end */
+    ORACLE_MODEL,  /* a limit of the simulation, which is to be raised */
+    ORACLES
+};
+extern const char *const oracle_names[ORACLES];
 
-/* Where violated() leaves its text. */
+/* Where violated() leaves what it was told. */
 enum { VIOLATION_BYTES = 256 };
-extern char *violation;
+struct violation {
+    enum oracle oracle;
+    char text[VIOLATION_BYTES];
+};
+extern struct violation *violation;
+
+/* An oracle is violated: tells the story and ends the process. */
+_Noreturn void violated(enum oracle oracle, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* What must have happened in some seed of a swarm. */
 enum reached {
@@ -85,7 +102,7 @@ enum reached {
     REACHED_BAD_ANSWER,
     REACHED_ECHOED_SECRET,
     REACHED_EXPIRED,
-    REACHED_VERDICT_RETRY, /* in the order of enum rw_verdict */
+    REACHED_VERDICT_RETRY,
     REACHED_VERDICT_BISECT,
     REACHED_VERDICT_SHRINK,
     REACHED_VERDICT_DROP,

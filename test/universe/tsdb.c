@@ -79,7 +79,7 @@ static struct taken *sample_at(uint64_t key)
     while (t.samples[i].used && t.samples[i].key != key)
         i = (i + 1) % TABLE;
     if (!t.samples[i].used && ++t.n_samples == TABLE)
-        violated("more than %d samples", TABLE);
+        violated(ORACLE_MODEL, "more than %d samples", TABLE);
     t.samples[i].used = true;
     t.samples[i].key = key;
     return &t.samples[i];
@@ -96,7 +96,7 @@ static struct series_state *series_at(uint64_t key, int agent)
         if (t.series[i].key == key)
             return &t.series[i];
     if (t.n_series == MAX_SERIES)
-        violated("more than %d series", MAX_SERIES);
+        violated(ORACLE_MODEL, "more than %d series", MAX_SERIES);
     t.series[t.n_series] =
         (struct series_state){.key = key, .agent = agent, .last_ms = INT64_MIN, .order_ms = INT64_MIN};
     return &t.series[t.n_series++];
@@ -163,11 +163,11 @@ static void take_batch(struct taking *k, unsigned lane)
     bool is_safe;
 
     if (k->samples != series_count(b->set) || is_too_early(k))
-        violated("a%d queued %llu of %zu samples of %s", agent, (unsigned long long)k->samples,
+        violated(ORACLE_LEDGER, "a%d queued %llu of %zu samples of %s", agent, (unsigned long long)k->samples,
                  series_count(b->set), b->score_name);
     is_safe = !sim_process->dead && queue_stats(k->queue).unsaved == 0;
     if (++t.batches == MAX_BATCHES)
-        violated("more than %d batches", MAX_BATCHES);
+        violated(ORACLE_MODEL, "more than %d batches", MAX_BATCHES);
     t.lanes[lane] = (struct lane_state){.batch = t.batches};
     t.batch[t.batches].left = series_count(b->set);
     for (size_t i = 0; i < series_count(b->set); i++) {
@@ -274,7 +274,7 @@ struct wire_request {
 static void wire_add_label(struct wire *s, const char **before, const char *name, const char *value)
 {
     if (*before && strcmp(*before, name) >= 0)
-        violated("labels are not sorted: %s, %s", *before, name);
+        violated(ORACLE_WIRE, "labels are not sorted: %s, %s", *before, name);
     *before = name;
     s->key = label_key(s->key, str_of(name), str_of(value));
     s->is_poison = s->is_poison || (strcmp(name, "ds_node") == 0 && strcmp(value, "n0") == 0);
@@ -285,7 +285,7 @@ static struct wire *wire_add(struct wire_request *rq, double value, int64_t at)
     struct wire *s = &rq->list[rq->n++];
 
     if (rq->n > ARRAY_SIZE(rq->list))
-        violated("a request with more than %zu samples", ARRAY_SIZE(rq->list));
+        violated(ORACLE_WIRE, "a request with more than %zu samples", ARRAY_SIZE(rq->list));
     *s = (struct wire){.key = FNV_START, .at = at};
     s->bits = double_bits(value);
     return s;
@@ -318,7 +318,7 @@ static bool wire_read_v2(struct wire_request *rq, const char *plain, size_t n)
 
         for (size_t l = 0; l + 1 < from->n_labels_refs; l += 2) {
             if (from->labels_refs[l] >= m->n_symbols || from->labels_refs[l + 1] >= m->n_symbols)
-                violated("a reference to a symbol that is not there");
+                violated(ORACLE_WIRE, "a reference to a symbol that is not there");
             wire_add_label(s, &before, m->symbols[from->labels_refs[l]],
                            m->symbols[from->labels_refs[l + 1]]);
         }
@@ -353,7 +353,7 @@ static void check_repeated(const struct taken *one, const struct sim_node *a)
     if (one->batch && b->left == 0 && !b->across_lives && known_at < until && b->life > a->cut_life &&
         b->life > a->stood_life && one->life > a->cut_life && !a->disk_failed &&
         !disk_has_failed(a->process->disk))
-        violated("a%d sent a sample again, %lld ms after all of its round had arrived", a->id,
+        violated(ORACLE_LEDGER, "a%d sent a sample again, %lld ms after all of its round had arrived", a->id,
                  (long long)(sim_now_ms - b->done_at));
 }
 
@@ -403,13 +403,13 @@ static void tsdb_take(const struct wire_request *rq, const struct sim_node *a, i
         if (wire->bits == RW_STALE_BITS && !one->arrived)
             one->bits = wire->bits;
         if (one->bits != wire->bits && in_order)
-            violated("a%d sent another value for a sample", a->id);
+            violated(ORACLE_LEDGER, "a%d sent another value for a sample", a->id);
         if (one->arrived)
             check_repeated(one, a);
         /* After a power cut, what was rejected may be sent again; a replica sends its last samples late. */
         if (!one->arrived && !one->excused && in_order && !fleet_elects(a) && wire->at <= s->order_ms &&
             !is_back && !is_ahead_again(a, wire->at))
-            violated("a%d sent a %s out of order, %lld ms after the last", a->id,
+            violated(ORACLE_LEDGER, "a%d sent a %s out of order, %lld ms after the last", a->id,
                      wire->bits == RW_STALE_BITS ? "stale marker" : "sample",
                      (long long)(wire->at - s->order_ms));
         if (!one->arrived && (wire->at > s->order_ms || is_back || !in_order))
@@ -440,7 +440,7 @@ static void tsdb_check_body(const struct wire_request *rq, struct str body, cons
         ;
     reached[REACHED_REPEAT] += t.bodies[i].key != 0;
     if (t.bodies[i].key && t.bodies[i].hash != hash && is_in_order(a))
-        violated("a%d repeated a request with other bytes", a->id);
+        violated(ORACLE_WIRE, "a%d repeated a request with other bytes", a->id);
     t.bodies[i].key = key;
     t.bodies[i].hash = hash;
 }
@@ -474,7 +474,8 @@ static void tsdb_answer(const struct wire_request *rq, struct sim_node *a, const
             a->requests = 0;
         a->minute = sim_now_ms / 60000;
         if (++a->requests > RATE_PER_MINUTE)
-            violated("a%d sent more than %d requests a minute to a TSDB in trouble", a->id, RATE_PER_MINUTE);
+            violated(ORACLE_WIRE, "a%d sent more than %d requests a minute to a TSDB in trouble", a->id,
+                     RATE_PER_MINUTE);
     }
     if (t.state == TSDB_503) {
         reached[REACHED_ECHOED_SECRET]++;
@@ -520,9 +521,9 @@ void tsdb_serve(const struct request *rq, struct sim_node *a, struct response *r
     bool good;
 
     if (strncmp(rq->authorization, "Bearer ", 7) != 0 || strcmp(rq->authorization + 7, a->token) != 0)
-        violated("a%d sent no token: %s", a->id, rq->authorization);
+        violated(ORACLE_WIRE, "a%d sent no token: %s", a->id, rq->authorization);
     if (sim_now_ms < a->not_before && strtoul(rq->tenant, NULL, 10) == a->told_tenant)
-        violated("a%d came %lld ms before Retry-After has passed", a->id,
+        violated(ORACLE_WIRE, "a%d came %lld ms before Retry-After has passed", a->id,
                  (long long)(a->not_before - sim_now_ms));
     if (strcmp(rq->content_encoding, "zstd") == 0) {
         static ZSTD_DCtx *zstd;
@@ -539,7 +540,7 @@ void tsdb_serve(const struct request *rq, struct sim_node *a, struct response *r
                                                             : REACHED_V1;
     reached[wire.form]++;
     if (!good || !(wire.form == REACHED_V2 ? wire_read_v2(&wire, plain, n) : wire_read_v1(&wire, plain, n)))
-        violated("a%d sent what is no request", a->id);
+        violated(ORACLE_WIRE, "a%d sent what is no request", a->id);
     if (planted == PLANT_OTHER_BYTES && stream_chance(&universe.network, 500))
         body = reencode(plain, n);
     tsdb_check_body(&wire, body, a);
@@ -581,7 +582,7 @@ void tsdb_check_end(void)
             trace("missing: score %.0f", double_of(s->bits));
     }
     if (missing)
-        violated("%zu of %zu samples that were on disk never arrived", missing, must);
+        violated(ORACLE_LEDGER, "%zu of %zu samples that were on disk never arrived", missing, must);
     for (size_t i = 0; i < t.n_series; i++) {
         const struct series_state *s = &t.series[i];
         const struct lane_state *lane = &t.lanes[s->lane];
@@ -595,10 +596,11 @@ void tsdb_check_end(void)
         if (elects && !fleet_leads(took))
             continue; /* the series go on elsewhere, or another replica has ended them */
         if (active && (s->last_bits == RW_STALE_BITS || s->last_ms == INT64_MIN))
-            violated("a%d: an active series ends with a stale marker", s->agent);
+            violated(ORACLE_LEDGER, "a%d: an active series ends with a stale marker", s->agent);
         if (!active && s->last_ms != INT64_MIN && s->last_bits != RW_STALE_BITS && !s->marker_lost &&
             !unknown)
-            violated("a%d: a series of s%u that ended has no stale marker: the last sample, of round %llu of "
+            violated(ORACLE_LEDGER,
+                     "a%d: a series of s%u that ended has no stale marker: the last sample, of round %llu of "
                      "%llu, has %lld",
                      s->agent, s->lane % SCORERS, (unsigned long long)s->batch,
                      (unsigned long long)lane->batch, (long long)s->last_ms);

@@ -153,9 +153,9 @@ void check_secrets(struct str text, const char *where)
 {
     for (int i = 0; i < universe.n_agents; i++)
         if (memmem(text.p, text.n, universe.nodes[i].token, strlen(universe.nodes[i].token)))
-            violated("a secret is in %s: %.*s", where, STR_ARG(text));
+            violated(ORACLE_PAGES, "a secret is in %s: %.*s", where, STR_ARG(text));
     if (universe.has_kube && memmem(text.p, text.n, KUBE_TOKEN, strlen(KUBE_TOKEN)))
-        violated("a token of an API server is in %s: %.*s", where, STR_ARG(text));
+        violated(ORACLE_PAGES, "a token of an API server is in %s: %.*s", where, STR_ARG(text));
 }
 
 void world_on_log(struct str line)
@@ -198,7 +198,7 @@ static void agent_write_config(struct sim_node *a)
                universe.protocol, a->token, 30 + a->reloads % 2, a->reloads / RELOADS_A_TENANT);
     buf_putc(&text, '\0');
     if (buf_failed(&text) < 0)
-        violated("configuration too long");
+        violated(ORACLE_MODEL, "configuration too long");
     disk_put(disk, "/u/agent.json", text.p);
 }
 
@@ -244,11 +244,11 @@ static void look_at_scores(struct sim_node *a, const char *text)
 
         shows = true;
         if (age > 4000 * (int64_t)universe.interval_s + LOOP_MS)
-            violated("a%d shows a score of %lld ms ago", a->id, (long long)age);
+            violated(ORACLE_PAGES, "a%d shows a score of %lld ms ago", a->id, (long long)age);
     }
     for (int i = 0; i < universe.n_agents && shows; i++)
         if (universe.nodes[i].cluster == a->cluster && i != a->id && shows_scores(&universe.nodes[i]))
-            violated("a%d and a%d show scores", a->id, i);
+            violated(ORACLE_PAGES, "a%d and a%d show scores", a->id, i);
 }
 
 /* What Prometheus, a browser and an operator ask for. */
@@ -265,7 +265,7 @@ static void look_at_node(struct sim_node *a)
     status = sim_ask(reload ? "POST" : "GET", page, &text);
     buf_putc(&text, '\0');
     if (buf_failed(&text) < 0 || status != 200)
-        violated("a%d answers %s with %u: %s", a->id, page, status, text.p);
+        violated(ORACLE_PAGES, "a%d answers %s with %u: %s", a->id, page, status, text.p);
     check_secrets(buf_str(&text), page);
     if (strcmp(page, "/metrics") == 0)
         look_at_scores(a, text.p);
@@ -273,7 +273,7 @@ static void look_at_node(struct sim_node *a)
         json_auto_t *tree = json_loads(text.p, 0, NULL);
 
         if (!tree)
-            violated("a%d has a status that is no JSON: %s", a->id, text.p);
+            violated(ORACLE_PAGES, "a%d has a status that is no JSON: %s", a->id, text.p);
     }
     if (reload)
         return;
@@ -315,10 +315,10 @@ static void *agent_main(void *arg)
     char *why;
 
     if (loop_new(&p->loop, &clock_system) < 0)
-        violated("no loop");
+        violated(ORACLE_MODEL, "no loop");
     a->options = (struct agent_options){.config_file = "/u/agent.json", .section = &rw_config_section};
     if (agent_new(&a->agent, p->loop, &a->options) < 0)
-        violated("no agent");
+        violated(ORACLE_MODEL, "no agent");
     a->remote_write = rw_sink_new(a->agent);
     if (universe.has_kube)
         a->kube = agent_kube_new(
@@ -334,9 +334,9 @@ static void *agent_main(void *arg)
                                                     .arg = a,
                                                     .secrets = a->kube ? agent_kube_secrets(a->kube) : NULL});
     if ((a->kube ? agent_kube_start(a->kube) : agent_reload(a->agent, NULL)) < 0)
-        violated("a%d rejects its configuration", a->id);
+        violated(ORACLE_PAGES, "a%d rejects its configuration", a->id);
     if (web_start(&a->site, a->agent, &pages, true, &why) < 0)
-        violated("a%d serves no pages: %s", a->id, why);
+        violated(ORACLE_PAGES, "a%d serves no pages: %s", a->id, why);
     node_poll(a);
     if (!p->dead)
         (void)loop_run(p->loop);
@@ -375,7 +375,7 @@ static void node_start(struct sim_node *a)
     a->wants_stop = a->wants_reload = false;
     a->not_before = 0;
     if (++a->life == MAX_LIVES)
-        violated("more than %d lives", MAX_LIVES);
+        violated(ORACLE_MODEL, "more than %d lives", MAX_LIVES);
     a->since = sim_now_ms;
     if (universe.has_kube)
         fleet_write_kubeconfigs(a);
@@ -609,9 +609,9 @@ static void check_end(void)
         if (buf_failed(&text) == 0)
             found = strstr(text.p, key);
         if (!found || strtoull(found + strlen(key), NULL, 10) > 64)
-            violated("a%d: samples are still pending: %s", i, cstr(text.p));
+            violated(ORACLE_LEDGER, "a%d: samples are still pending: %s", i, cstr(text.p));
         if (scorer_state(agent_state(universe.nodes[i].agent)->scorers[0]) != SCORER_OK)
-            violated("a%d: its scorer has not recovered", i);
+            violated(ORACLE_PAGES, "a%d: its scorer has not recovered", i);
     }
 }
 
