@@ -23,21 +23,32 @@ enum { NAME_MAX_BYTES = 64, SHOWN_URL_MAX = 4096, FORM_MAX = 8 << 10, CHUNK_BYTE
 
 const char *const rw_protocol_words[RW_PROTOCOLS] = {"1.0", "vm", "2.0", "auto"};
 
-static bool is_url(const char *url, bool proxy)
+/* Whether libcurl can read it, whatever the scheme. */
+static bool url_is_readable(const char *url)
 {
-    static const char *const socks[] = {"socks4://", "socks4a://", "socks5://", "socks5h://"};
-    bool begins = http_is_url(str_of(url));
-    CURLUcode c;
-    CURLU *u;
+    CURLU *u = curl_url();
+    CURLUcode c = u ? curl_url_set(u, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) : CURLUE_OUT_OF_MEMORY;
 
-    for (size_t i = 0, n; proxy && i < ARRAY_SIZE(socks) && !begins; i++) {
-        n = strlen(socks[i]);
-        begins = strncasecmp(url, socks[i], n) == 0 && url[n] && url[n] != '/';
-    }
-    u = begins ? curl_url() : NULL;
-    c = u ? curl_url_set(u, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) : CURLUE_OUT_OF_MEMORY;
     curl_url_cleanup(u);
     return c == CURLUE_OK;
+}
+
+static bool is_url(const char *url)
+{
+    return http_is_url(str_of(url)) && url_is_readable(url);
+}
+
+static bool is_socks_url(const char *url)
+{
+    static const char *const schemes[] = {"socks4://", "socks4a://", "socks5://", "socks5h://"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(schemes); i++) {
+        size_t n = strlen(schemes[i]);
+
+        if (strncasecmp(url, schemes[i], n) == 0 && url[n] && url[n] != '/')
+            return url_is_readable(url);
+    }
+    return false;
 }
 
 static bool has_at_most(const struct node *map, size_t most, struct problems *p)
@@ -65,10 +76,11 @@ static void read_headers(struct rw_endpoint_config *c, const struct node *map, s
     for (size_t i = 0; i < headers->n; i++) {
         const struct node *n = headers->items[i];
 
-        if (header_is_reserved(n->key))
-            node_key_problem(n, p, PROBLEM_ERROR, "this header cannot be set here%s",
-                             str_eq_nocase(n->key, STR("Authorization")) ? ": use authorization or basic_auth"
-                                                                         : "");
+        if (str_eq_nocase(n->key, STR("Authorization")))
+            node_key_problem(n, p, PROBLEM_ERROR,
+                             "this header cannot be set here: use authorization or basic_auth");
+        else if (header_is_reserved(n->key))
+            node_key_problem(n, p, PROBLEM_ERROR, "this header cannot be set here");
         else if (!header_is_name(n->key))
             node_key_problem(n, p, PROBLEM_ERROR, "expected a header name");
         else if (n->kind != NODE_STRING || !header_is_value(n->text))
@@ -157,7 +169,7 @@ static char *read_proxy(struct rw_endpoint_config *c, const struct node *map, st
 {
     char *url = node_text(map, "proxy_url", p, &c->memory);
 
-    if (url && !is_url(url, true))
+    if (url && !is_url(url) && !is_socks_url(url))
         node_expected(node_get(map, "proxy_url"), p, "a URL: http://host:port, https://... or socks5://...");
     return url;
 }
@@ -279,7 +291,7 @@ static void read_oauth2(struct rw_endpoint_config *c, const struct node *map, st
         node_missing(n, "client_secret_file", p, "a path");
     if (!node_given(n, "token_url"))
         node_missing(n, "token_url", p, "the URL of the token endpoint");
-    else if (!o->token_url || !is_url(o->token_url, false))
+    else if (!o->token_url || !is_url(o->token_url))
         node_expected(node_get(n, "token_url"), p, "an absolute http or https URL with a host");
 }
 
@@ -378,7 +390,7 @@ static void endpoint_read_url(struct rw_endpoint_config *c, const struct node *m
     c->url = node_text(map, "url", p, &c->memory);
     if (!n)
         node_missing(map, "url", p, what);
-    else if (n->kind == NODE_STRING && (!c->url || !is_url(c->url, false)))
+    else if (n->kind == NODE_STRING && (!c->url || !is_url(c->url)))
         node_expected(n, p, what);
     if (!c->url)
         return;

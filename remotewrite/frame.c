@@ -35,6 +35,14 @@ static const char *raw_at(const struct packer *k, uint32_t p)
     return k->raw + (p - k->begin);
 }
 
+/* Bytes that the length of a long literal takes. */
+static size_t literal_length_bytes(size_t n)
+{
+    if (n <= 256)
+        return 1;
+    return n <= 65536 ? 2 : 4;
+}
+
 static char *put_literal(char *out, const char *p, size_t n)
 {
     if (n == 0)
@@ -42,7 +50,7 @@ static char *put_literal(char *out, const char *p, size_t n)
     if (n <= 60) {
         *out++ = (char)((n - 1) << 2);
     } else {
-        size_t bytes = n <= 256 ? 1 : n <= 65536 ? 2 : 4;
+        size_t bytes = literal_length_bytes(n);
 
         *out++ = (char)((59 + bytes) << 2);
         put_le(out, n - 1, bytes);

@@ -7,6 +7,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/invariant.h"
 #include "exporter/base/log.h"
+#include "exporter/base/text.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -19,6 +20,7 @@
 enum {
     POSITIONS_MAX = 64 << 20,
     NUMBER_DIGITS = 12,
+    UNREAD_TEXT_MAX = 8 << 10,
     ASIDE_SEGMENTS = 4, /* files set aside may be as large as this number of segments */
 };
 
@@ -58,6 +60,23 @@ struct spool_entry {
     bool is_file;
 };
 
+/* Reads the entry of this name in the folder. False if it is none of these. */
+static bool spool_read_entry(const struct spool *s, const char *name, struct spool_entry *ret)
+{
+    struct spool_entry one = {.suffix = name + NUMBER_DIGITS};
+    struct stat st = {0};
+    int end = 0;
+
+    if (sscanf(name, "%12" SCNu64 "%n", &one.number, &end) != 1 || end != NUMBER_DIGITS)
+        return false;
+    (void)fstatat(s->folder->fd, name, &st, AT_SYMLINK_NOFOLLOW);
+    (void)snprintf(one.name, sizeof(one.name), "%.39s", name);
+    one.bytes = (uint64_t)st.st_size;
+    one.is_file = S_ISREG(st.st_mode);
+    *ret = one;
+    return true;
+}
+
 /* Calls fn with each of them. */
 static int spool_each_entry(struct spool *s,
                             void (*fn)(struct spool *s, const struct spool_entry *one, void *arg), void *arg)
@@ -70,18 +89,15 @@ static int spool_each_entry(struct spool *s,
     if (!d)
         return -errno;
     fd = -1;
-    while ((void)(errno = 0), (entry = readdir(d))) {
-        struct spool_entry one = {.suffix = entry->d_name + NUMBER_DIGITS};
-        struct stat st = {0};
-        int end = 0;
+    for (;;) {
+        struct spool_entry one;
 
-        if (sscanf(entry->d_name, "%12" SCNu64 "%n", &one.number, &end) != 1 || end != NUMBER_DIGITS)
-            continue;
-        (void)fstatat(s->folder->fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW);
-        (void)snprintf(one.name, sizeof(one.name), "%.39s", entry->d_name);
-        one.bytes = (uint64_t)st.st_size;
-        one.is_file = S_ISREG(st.st_mode);
-        fn(s, &one, arg);
+        errno = 0; /* readdir() leaves it at the end */
+        entry = readdir(d);
+        if (!entry)
+            break;
+        if (spool_read_entry(s, entry->d_name, &one))
+            fn(s, &one, arg);
     }
     r = -errno;
     (void)closedir(d);
@@ -200,10 +216,13 @@ static int spool_set_aside_damaged(struct spool *s, const struct spool_segment *
 
 static void spool_note_unread(struct spool *s, const struct spool_segment *segment, int error)
 {
+    BUF_AUTO(text, UNREAD_TEXT_MAX);
+
+    buf_printf(&text, "cannot read spool segment %s/%s: %s", s->folder->path, segment->name,
+               strerror(-error));
+    text_line(s->found.error, sizeof(s->found.error), buf_str(&text));
     s->read_error = error;
     s->found.unread = (struct spool_files){1, segment->size};
-    (void)snprintf(s->found.error, sizeof(s->found.error), "cannot read spool segment %s/%s: %s",
-                   s->folder->path, segment->name, strerror(-error));
 }
 
 int spool_load(struct spool *s, struct spool_segment *segment, struct buf *bytes)
