@@ -175,8 +175,13 @@ int body_join(const struct str *blocks, size_t n, struct buf *into)
 
 /* ---- 2.0 ---- */
 
-/* MetricType of 1.0 and 2.0 has the order of enum metric_type after UNKNOWN. */
-enum { FIRST_TYPE = RW__V1__METRIC_METADATA__TYPE__COUNTER - METRIC_TYPE_COUNTER };
+/* In 1.0, and with the same numbers in 2.0. */
+static const Rw__V1__MetricMetadata__Type wire_types[] = {
+    [METRIC_TYPE_COUNTER] = RW__V1__METRIC_METADATA__TYPE__COUNTER,
+    [METRIC_TYPE_GAUGE] = RW__V1__METRIC_METADATA__TYPE__GAUGE,
+    [METRIC_TYPE_HISTOGRAM] = RW__V1__METRIC_METADATA__TYPE__HISTOGRAM,
+};
+
 enum {
     V2_REF_MAX = 5,     /* bytes of a reference to a symbol */
     V2_SERIES_MAX = 64, /* of a series without its references */
@@ -214,7 +219,7 @@ static char *v2_put_metadata(char *p, struct v2_message *m, const struct family 
     help = strset_add(&m->symbols, str_of(f->help));
     p = put_tag(p, 5, 3 + varint_size(help));
     *p++ = 1 << 3;
-    p = put_varint(p, FIRST_TYPE + f->type);
+    p = put_varint(p, wire_types[f->type]);
     *p++ = 3 << 3;
     return put_varint(p, help);
 }
@@ -355,7 +360,7 @@ static int put_family(const struct family *f, struct buf *message)
     Rw__V1__WriteRequest rq = RW__V1__WRITE_REQUEST__INIT;
     char *room;
 
-    m.type = (Rw__V1__MetricMetadata__Type)(FIRST_TYPE + f->type);
+    m.type = wire_types[f->type];
     m.metric_family_name = stem;
     m.help = (char *)(uintptr_t)f->help;
     rq.metadata = &place;
