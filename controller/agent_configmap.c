@@ -11,6 +11,7 @@
 #include "exporter/agent/config.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/doc.h"
+#include "exporter/base/invariant.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
@@ -21,6 +22,7 @@ struct agent_configmap {
     struct kube_watch *watch;
     char *shown; /* "namespace/name" */
     enum configmap_state state;
+    char *adjustments;  /* the last valid list; NULL: none yet */
     json_t *first;      /* with `once`: the ConfigMap */
     struct timer apply; /* with `once`: when its Secrets have been read */
 };
@@ -37,6 +39,36 @@ static struct str configmap_text(const struct agent_configmap *c, const json_t *
     if (!text.p)
         log_error("ConfigMap has no key `summaries`", L_STR("configmap", c->shown));
     return text.p ? text : STR("");
+}
+
+/* An invalid list, which no hub of ours sends, leaves the last one in force. */
+static void configmap_adjust(struct agent_configmap *c, struct str text)
+{
+    CLEANUP(adjustments_done) struct adjustments list = {0};
+    char why[ADJUST_WHY_BYTES];
+
+    if (str_eq(text, str_of(c->adjustments)))
+        return;
+    if (adjustments_parse(&list, text, why) < 0) {
+        log_error("adjustments not read, the last ones stay active", L_STR("configmap", c->shown),
+                  L_STR("err", why));
+        return;
+    }
+    free(c->adjustments);
+    c->adjustments = str_dup(text);
+    c->o.on_adjustments(c->o.arg, &list);
+}
+
+void agent_configmap_adjustments(const struct agent_configmap *c, struct adjustments *ret)
+{
+    char why[ADJUST_WHY_BYTES];
+    int r;
+
+    *ret = (struct adjustments){0};
+    if (!c || !c->adjustments)
+        return;
+    r = adjustments_parse(ret, str_of(c->adjustments), why);
+    invariant(r == 0); /* an invalid list is not kept */
 }
 
 /* Applying passes the scorers on to the placement, which asks for the state. What was never read and is
@@ -107,11 +139,14 @@ static void configmap_on_set(void *arg, json_t *object)
 {
     struct agent_configmap *c = arg;
 
-    if (!c->o.once)
-        configmap_apply(c, CONFIGMAP_READ, configmap_text(c, object),
-                        kube_text(object, "data", "suspended", NULL));
-    else if (!c->first)
-        once_prepare(c, object);
+    if (c->o.once) {
+        if (!c->first)
+            once_prepare(c, object);
+        return;
+    }
+    configmap_adjust(c, kube_text(object, "data", "adjustments", NULL));
+    configmap_apply(c, CONFIGMAP_READ, configmap_text(c, object),
+                    kube_text(object, "data", "suspended", NULL));
 }
 
 static void configmap_on_missing(struct agent_configmap *c)
@@ -122,6 +157,7 @@ static void configmap_on_missing(struct agent_configmap *c)
         return;
     }
     log_warn("ConfigMap not found: no scorers", L_STR("configmap", c->shown));
+    configmap_adjust(c, STR(""));
     configmap_apply(c, CONFIGMAP_MISSING, STR("[]"), STR(""));
 }
 
@@ -209,6 +245,7 @@ struct agent_configmap *agent_configmap_free(struct agent_configmap *c)
     c->watch = kube_watch_free(c->watch);
     json_decref(c->first);
     free(c->shown);
+    free(c->adjustments);
     free(c);
     return NULL;
 }

@@ -4,6 +4,8 @@
  * The loop stops if that is not possible, or if there are no scorers. */
 #pragma once
 
+#include "controller/placement/adjust.h"
+
 #include <stdbool.h>
 
 struct agent;
@@ -17,6 +19,9 @@ struct agent_configmap_options {
     const char *namespace, *name;  /* not copied */
     struct agent_secrets *secrets; /* with `once`: those to wait for; NULL: none */
     bool once;
+    /* The adjustments have changed, and the summaries that came with them are applied next; not with `once`.
+     * The callee takes what is in the list. */
+    void (*on_adjustments)(void *arg, struct adjustments *list);
     /* It was applied, or the store went back in time, and the report with it. Not with `once`. */
     void (*on_change)(void *arg);
     void *arg;
@@ -33,5 +38,7 @@ struct agent_configmap *agent_configmap_new(const struct agent_configmap_options
 struct agent_configmap *agent_configmap_free(struct agent_configmap *c);
 /* What is known; already the new state while an agent applies the ConfigMap. CONFIGMAP_UNKNOWN for NULL. */
 enum configmap_state agent_configmap_state(const struct agent_configmap *c);
+/* The last valid adjustments into *ret, which the caller frees; none for NULL. */
+void agent_configmap_adjustments(const struct agent_configmap *c, struct adjustments *ret);
 /* A Secret was read, or cannot be: with `once` this may be the time to apply. Takes NULL. */
 void agent_configmap_check_secrets(struct agent_configmap *c);

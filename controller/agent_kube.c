@@ -58,8 +58,13 @@ static void leader_begin(struct agent_kube *k)
         .agent = k->agent, .cluster = k->cluster, .hub = k->hub, .namespace = k->namespace};
 
     invariant(!k->placement && !k->report); /* leader_end() comes first */
-    if (k->hub)
+    if (k->hub) {
+        struct adjustments adjustments;
+
         k->placement = placement_new(&placement);
+        agent_configmap_adjustments(k->configmap, &adjustments);
+        placement_adjust(k->placement, &adjustments);
+    }
     report.placement = k->placement;
     if (k->cluster && !k->o.once)
         k->report = agent_report_new(&report);
@@ -184,6 +189,14 @@ static void kube_on_secret(void *arg)
     agent_configmap_check_secrets(k->configmap);
 }
 
+static void kube_on_adjustments(void *arg, struct adjustments *list)
+{
+    struct agent_kube *k = arg;
+
+    if (k->placement)
+        placement_adjust(k->placement, list);
+}
+
 static void kube_on_configmap(void *arg)
 {
     struct agent_kube *k = arg;
@@ -224,6 +237,7 @@ static void kube_start_configmap(struct agent_kube *k)
                                               .name = k->configmap_name,
                                               .secrets = k->secrets,
                                               .once = k->o.once,
+                                              .on_adjustments = kube_on_adjustments,
                                               .on_change = kube_on_configmap,
                                               .arg = k};
 

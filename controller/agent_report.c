@@ -20,6 +20,7 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/hash.h"
 #include "exporter/base/utf8.h"
+#include "exporter/score/feature.h"
 #include "exporter/score/round_error.h"
 #include "exporter/score/scorer_state.h"
 #include "exporter/score/summary.h"
@@ -152,6 +153,16 @@ static json_t *report_scorers(struct agent_report *r, bool times, size_t *ret_le
     return list;
 }
 
+/* What it knows beyond the first release, for the hub. */
+static json_t *report_features(void)
+{
+    json_t *list = json_array();
+
+    for (enum feature f = 0; f < FEATURES; f++)
+        json_array_append_new(list, json_string(feature_word(f)));
+    return list;
+}
+
 static char *report_text(struct agent_report *r, bool times)
 {
     const struct reload_status *reload = &agent_state(r->o.agent)->reload;
@@ -163,7 +174,7 @@ static char *report_text(struct agent_report *r, bool times)
     r->recheck_ms = INT64_MAX;
     scorers = report_scorers(r, times, &left_out);
     kube_set_bool(status, "configurationInForce", reload->ok);
-    kube_set(status, "features", json_pack("[s]", "scoreItems"));
+    kube_set(status, "features", report_features());
     if (reload->problems)
         kube_set(status, "configurationProblems", report_lines(reload->problems));
     report_put_line(status, "hubError", report_hub_error(r, hub_error, 0));

@@ -14,6 +14,7 @@
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
 #include "exporter/http/tls.h"
+#include "exporter/score/scoring_url.h"
 #include "exporter/score/summary.h"
 #include "exporter/web/web_file.h"
 #include "remotewrite/config.h"
@@ -29,20 +30,28 @@ static const struct flag check_flags[] = {
     {.name = NULL},
 };
 
+/* The first field that has ${cluster}; NULL if none has. */
+static const char *cluster_name_field(const struct summary *s)
+{
+    for (size_t i = 0; i < s->n_sources; i++)
+        if (summary_query_uses_cluster(str_of(s->sources[i].query), true))
+            return "sourceQuery";
+    return scoring_url_uses_cluster(s->scoring_endpoint) ? "scoringEndpoint" : NULL;
+}
+
 /* The agent has a name from the file or from a flag; a file that relies on the name had better say so. */
 static void check_cluster_name(const struct config *c, struct problems *p)
 {
     for (size_t i = 0; !c->cluster_name && i < c->summaries.n; i++) {
         const struct summary *s = &c->summaries.list[i];
+        const char *field = cluster_name_field(s);
 
-        for (size_t k = 0; k < s->n_sources; k++)
-            if (summary_query_uses_cluster(str_of(s->sources[k].query), true)) {
-                problems_add(p, PROBLEM_WARNING, s->line, s->column,
-                             "sourceQuery of %s contains ${cluster}: set clusterName, or run the agent with "
-                             "--cluster-name",
-                             s->score_name);
-                return;
-            }
+        if (!field)
+            continue;
+        problems_add(p, PROBLEM_WARNING, s->line, s->column,
+                     "%s of %s contains ${cluster}: set clusterName, or run the agent with --cluster-name",
+                     field, s->score_name);
+        return;
     }
 }
 

@@ -23,6 +23,7 @@
 #include "exporter/metric/series.h"
 #include "exporter/score/answer.h"
 #include "exporter/score/round_error.h"
+#include "exporter/score/scoring_url.h"
 #include "exporter/score/summary.h"
 #include "exporter/ui/member.h"
 #include "exporter/ui/ranking.h"
@@ -276,6 +277,10 @@ static void config_describe(struct check *c, struct call_row *row, const struct 
     } else {
         buf_puts(&text, "without a source");
     }
+    if (scoring_url_uses_cluster(s->scoring_endpoint)) {
+        buf_puts(&text, "; POST ");
+        http_url_for_people(str_of(c->scoring_url), &text);
+    }
     if (*e->warning)
         buf_printf(&text, "; %s", e->warning);
     text_line(row->text, sizeof(row->text), buf_failed(&text) < 0 ? STR("") : buf_str(&text));
@@ -288,6 +293,7 @@ static bool config_read_answer(struct check *c, struct call_row *row, const stru
     int r;
     CLEANUP(api_config_done) struct api_config api = {0};
     CLEANUP(effective_done) struct effective e = {0};
+    CLEANUP(cleanup_free) char *endpoint = NULL;
     char why[SPEC_WHY_BYTES];
     const char *path;
 
@@ -304,9 +310,15 @@ static bool config_read_answer(struct check *c, struct call_row *row, const stru
         return false;
     }
     config_check_members(c, &api);
-    config_describe(c, row, &e);
-    path = strstr(c->summary.scoring_endpoint, "://") + strlen("://");
+    if (scoring_url_make(&endpoint, c->summary.scoring_endpoint, str_of(c->options->cluster_name)) < 0) {
+        findings_add(c->findings, RULE_CONFIG_FIELDS,
+                     "scoring.path: the cluster's name cannot be put for ${cluster} in the path");
+        return false;
+    }
+    path = strstr(endpoint, "://") + strlen("://");
     c->scoring_url = xasprintf("%s%s", c->origin, path + strcspn(path, "/?#"));
+    c->findings->scoring_url = TAKE_PTR(endpoint);
+    config_describe(c, row, &e);
     return true;
 }
 
@@ -340,8 +352,8 @@ static void check_config(struct check *c)
 
         config_make_summary(c, NULL, &e);
         c->scoring_url = xasprintf("%s%s/scoring", c->origin, c->prefix);
+        c->findings->scoring_url = xstrdup(c->summary.scoring_endpoint);
     }
-    c->findings->scoring_url = xstrdup(c->summary.scoring_endpoint);
 }
 
 /* ---- Generated series, in the JSON of Prometheus ---- */
@@ -634,7 +646,7 @@ static void scoring_judge_first(struct check *c, const struct scoring_probe *p, 
     if (a->stats.results == 0 && p->n)
         findings_add(findings, RULE_NO_RESULTS, "%zu series of %zu points each have no result", p->n,
                      c->plan.points);
-    out->items = items_make(a->batch, &c->summary);
+    out->items = items_make(a->batch, &c->summary, &(struct adjuster){0});
     out->stats = a->stats;
     out->duplicates = a->duplicates;
     out->batch = TAKE_PTR(a->batch);

@@ -2,6 +2,7 @@
  * thread. */
 #include "controller/hub/gauges.h"
 
+#include "controller/hub/follows/adjusted.h"
 #include "controller/hub/follows/counts.h"
 #include "controller/hub/follows/health.h"
 #include "controller/hub/follows/scorer_status.h"
@@ -65,6 +66,9 @@ void gauges_set(const struct fleet *f, bool is_active)
     gauge_set(m, METRIC_HUB_LAG, LV_NONE, is_active, t->lag_s);
     gauge_set(m, METRIC_HUB_SUMMARIES, LV_NONE, is_active, (double)t->largest);
     gauge_set(m, METRIC_HUB_LEFT_OUT, LV_NONE, is_active, (double)t->left_out);
+    for (size_t i = 0; adjustments_are_counted(f) && i < f->plan->adjustments.n; i++)
+        gauge_set(m, METRIC_HUB_ADJUSTED_CLUSTERS, LV(f->plan->adjustments.list[i].what.name), is_active,
+                  adjustment_is_idle(f, i) ? 0 : (double)f->plan->of_adjustments[i].clusters);
     for (enum hub_kind kind = 0; kind < HUB_KINDS; kind++)
         gauges_set_watch(f, kind);
 }

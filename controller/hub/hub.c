@@ -94,7 +94,7 @@ static void hub_schedule_look(struct hub *h, int64_t ms)
 static void hub_schedule_next_look(struct hub *h)
 {
     const struct fleet f = hub_fleet(h);
-    int64_t ms = counts_next_change_ms(f.counts, &h->seen.scorers, f.wall) - f.wall.ms;
+    int64_t ms = counts_next_change_ms(f.counts, &h->seen, f.wall) - f.wall.ms;
 
     if (ms < KUBE_FAR_MS)
         hub_schedule_look(h, ms > TALLY_MS ? ms : TALLY_MS);
@@ -174,7 +174,9 @@ static void hub_see_work(struct hub *h, const char *name, const json_t *object)
         decisions_note_work(&h->seen.decisions, c, object);
     changes = works_see(&h->works, c, object, &news);
     /* Some agent of a large fleet always reports new times only: counting for each would never end. */
-    if (news == REPORT_CHANGED || (news == REPORT_TIMES && counts_saw_expired(hub_fleet(h).counts, c)))
+    if (news == REPORT_OF_OTHER_VERSION)
+        changes |= CHANGE_CLUSTER | CHANGE_PLAN;
+    else if (news == REPORT_CHANGED || (news == REPORT_TIMES && counts_saw_expired(hub_fleet(h).counts, c)))
         changes |= CHANGE_CLUSTER;
     hub_note(h, changes);
     if (!object)
@@ -207,9 +209,21 @@ static void hub_see_scorer(struct hub *h, const char *name, json_t *object)
         statuses_look_at_scorer(&h->statuses, name);
 }
 
+/* Its metrics go; the next gauges have those of the adjustments that there are then. */
+static void hub_forget_adjustments(struct hub *h)
+{
+    const struct fleet_adjustments *a = &h->seen.configs.used.adjustments;
+
+    for (size_t i = 0; i < a->n; i++)
+        metric_remove(h->o.metrics, METRIC_HUB_ADJUSTED_CLUSTERS, LV(a->list[i].what.name));
+}
+
 static void hub_see_config(struct hub *h, const char *name, json_t *object)
 {
-    unsigned changes = configs_see(&h->seen.configs, name, object);
+    unsigned changes;
+
+    hub_forget_adjustments(h);
+    changes = configs_see(&h->seen.configs, name, object);
 
     hub_note(h, changes);
     if (changes & CHANGE_EDITED)

@@ -200,8 +200,14 @@ static void maker_add_format(struct maker *m, size_t format, struct buf *name)
     m->items->formats[format].n = m->places.n - before;
 }
 
-/* Floor: a cast would turn -0.5 into 0. */
-static int items_value(const struct summary *s, double v, bool *ret_clamped)
+static int value_clamp(double v)
+{
+    return v < ITEM_MIN ? ITEM_MIN : v > ITEM_MAX ? ITEM_MAX : (int)v;
+}
+
+/* Floor: a cast would turn -0.5 into 0. A range with min above max scales as any other. What is adjusted
+ * is the value before it is clamped. */
+static int items_value(const struct summary *s, double v, const struct adjuster *by, bool *ret_clamped)
 {
     if (s->has_range && v >= s->range_max && v <= s->range_max)
         v = ITEM_MAX; /* rounding must not yield 99 */
@@ -209,7 +215,12 @@ static int items_value(const struct summary *s, double v, bool *ret_clamped)
         v = 200 * (v - s->range_min) / (s->range_max - s->range_min) + ITEM_MIN;
     v = floor(v);
     *ret_clamped = v < ITEM_MIN || v > ITEM_MAX;
-    return v < ITEM_MIN ? ITEM_MIN : v > ITEM_MAX ? ITEM_MAX : (int)v;
+    return value_clamp(adjust_value(by, s->score_name, v));
+}
+
+static int items_fallback_value(const struct summary *s, const struct adjuster *by)
+{
+    return value_clamp(adjust_value(by, s->score_name, s->fallback));
 }
 
 /* The bytes that the store's JSON adds to ours: it escapes < > & U+2028 U+2029. */
@@ -230,7 +241,8 @@ static size_t items_store_excess(struct str name)
 
 static struct items items_begin(void)
 {
-    struct items items = {.json.max = ITEMS_MAX_BYTES * 2, .room = ITEMS_MAX_BYTES - 2};
+    struct items items = {
+        .json.max = ITEMS_MAX_BYTES * 2, .room = ITEMS_MAX_BYTES - 2, .values.max = ITEMS_MAX_BYTES};
 
     buf_putc(&items.json, '[');
     return items;
@@ -268,6 +280,13 @@ static void items_put(struct items *o, struct str name, int value)
     o->n++;
 }
 
+/* Notes the item that was just appended, for items_are_near(). */
+static void items_note(struct items *o, struct str name, int value)
+{
+    buf_putc(&o->values, (char)value);
+    o->names = hash_chain_u64(o->names, hash_bytes(name));
+}
+
 static struct items items_end(struct items *o)
 {
     buf_putc(&o->json, ']');
@@ -278,11 +297,13 @@ static struct items items_end(struct items *o)
 DEFINE_ORDER(items_by_name, struct named_item, str_cmp(a->name, b->name))
 
 /* fallback: all have the value of fallbackScore. */
-static struct items items_of_batch(const struct batch *b, const struct summary *s, bool fallback)
+static struct items items_of_batch(const struct batch *b, const struct summary *s, bool fallback,
+                                   const struct adjuster *by)
 {
     struct items items = items_begin();
     struct maker m = {.batch = b, .summary = s, .names = {.chunk_bytes = NAMES_CHUNK}, .items = &items};
     BUF_AUTO(name, NAME_MAX_BYTES);
+    const int fallback_value = items_fallback_value(s, by);
 
     for (size_t i = 0; i < s->n_items; i++)
         maker_add_format(&m, i, &name);
@@ -292,11 +313,14 @@ static struct items items_of_batch(const struct batch *b, const struct summary *
         bool avg = s->items[item->format].aggregation == AGGREGATE_AVG;
         double of = avg ? item->value / (double)item->results : item->value;
         bool clamped;
-        int value = items_value(s, of, &clamped);
+        int value = items_value(s, of, by, &clamped);
 
+        value = fallback ? fallback_value : value;
         items.clamped += clamped;
         rounding_add(&items.formats[item->format].rounding, of);
-        items_put(&items, item->name, fallback ? s->fallback : value);
+        items_put(&items, item->name, value);
+        if (s->score_tolerance && !items.truncated)
+            items_note(&items, item->name, value);
     }
     strset_done(&m.places);
     arena_done(&m.names);
@@ -304,13 +328,13 @@ static struct items items_of_batch(const struct batch *b, const struct summary *
     return items_end(&items);
 }
 
-struct items items_make(const struct batch *b, const struct summary *s)
+struct items items_make(const struct batch *b, const struct summary *s, const struct adjuster *by)
 {
-    return items_of_batch(b, s, false);
+    return items_of_batch(b, s, false, by);
 }
 
 /* The items whose names are known before there is any result. */
-static void items_put_known(struct items *o, const struct summary *s, const char *cluster_name)
+static void items_put_known(struct items *o, const struct summary *s, const char *cluster_name, int value)
 {
     const unsigned known = 1u << DS_CLUSTER | 1u << DS_SCORE_NAME;
     const struct str labels[DS_LABELS] = {
@@ -329,20 +353,25 @@ static void items_put_known(struct items *o, const struct summary *s, const char
             continue;
         text = str_of(arena_text(&memory, buf_str(&name)));
         (void)strset_add(&names, text);
-        items_put(o, text, s->fallback);
+        items_put(o, text, value);
     }
 }
 
 struct items items_fallback(const struct batch *last, const json_t *found, const struct summary *s,
-                            const char *cluster_name)
+                            const char *cluster_name, const struct adjuster *by)
 {
+    const int value = items_fallback_value(s, by);
     struct items items;
     json_t *item;
     size_t i;
 
     if (last) {
-        items = items_of_batch(last, s, true);
-        return (struct items){.json = items.json, .n = items.n, .truncated = items.truncated};
+        items = items_of_batch(last, s, true, by);
+        return (struct items){.json = items.json,
+                              .n = items.n,
+                              .truncated = items.truncated,
+                              .values = items.values,
+                              .names = items.names};
     }
     items = items_begin();
     json_array_foreach(found, i, item)
@@ -350,15 +379,26 @@ struct items items_fallback(const struct batch *last, const json_t *found, const
         const json_t *text = json_object_get(item, "name");
 
         if (json_string_length(text))
-            items_put(&items, (struct str){json_string_value(text), json_string_length(text)}, s->fallback);
+            items_put(&items, (struct str){json_string_value(text), json_string_length(text)}, value);
     }
     if (items.n == 0 && json_array_size(found) == 0)
-        items_put_known(&items, s, cluster_name);
+        items_put_known(&items, s, cluster_name, value);
     return items_end(&items);
+}
+
+bool items_are_near(const struct items *a, const struct items *b, int tolerance)
+{
+    if (a->names != b->names || a->values.n != b->values.n)
+        return false;
+    for (size_t i = 0; i < a->values.n; i++)
+        if (abs((signed char)a->values.p[i] - (signed char)b->values.p[i]) > tolerance)
+            return false;
+    return true;
 }
 
 void items_done(struct items *i)
 {
     buf_done(&i->json);
+    buf_done(&i->values);
     *i = (struct items){0};
 }

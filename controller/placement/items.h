@@ -2,6 +2,7 @@
  * store; and the name of that object. */
 #pragma once
 
+#include "controller/placement/adjust.h"
 #include "exporter/base/buf.h"
 #include "exporter/metric/batch.h"
 #include "exporter/metric/series.h"
@@ -31,13 +32,16 @@ struct format_items {
 struct items {
     struct buf json;      /* [{"name":"...","value":5},...], sorted by name unless it is a fallback */
     size_t n;             /* in json */
-    size_t clamped;       /* values outside -100..100 */
+    size_t clamped;       /* values outside -100..100, before they were adjusted */
     size_t left_out;      /* results that are NaN or infinite */
     size_t unnamed;       /* results whose name is empty, for each format */
     size_t merged;        /* results beyond the first under one name of a format */
     size_t merged_by_cut; /* of these, those whose names differed before labels were truncated */
     size_t truncated;     /* items omitted for their size: the last ones by name */
     size_t room;          /* bytes left in the store */
+    /* With a scoreTolerance: what is compared with the items of another round. */
+    struct buf values; /* of the items in json, a signed char each, in their order */
+    uint64_t names;    /* hash of their names */
     struct format_items formats[SUMMARY_MAX_ITEMS];
     /* Results left out because an earlier format has items of their names: the first to have one keeps it. */
     struct item_overlap {
@@ -51,10 +55,14 @@ struct items {
  * so on, which are not expanded again; any other placeholder stays as it is. -EFBIG. */
 void item_name_put(struct str format, const struct str labels[DS_LABELS], struct buf *into);
 
-/* The items of a batch. */
-struct items items_make(const struct batch *b, const struct summary *s);
-/* Items with the value of fallbackScore: those of the last batch; or else those found on the hub, an array
- * of {name, value}; or else the one of each format that names no labels of results. Either may be NULL. */
+/* The items of a batch: scaled, adjusted, clamped. */
+struct items items_make(const struct batch *b, const struct summary *s, const struct adjuster *by);
+/* Items with the value of fallbackScore, adjusted: those of the last batch; or else those found on the
+ * hub, an array of {name, value}; or else the one of each format that names no labels of results. Either
+ * may be NULL. */
 struct items items_fallback(const struct batch *last, const json_t *found, const struct summary *s,
-                            const char *cluster_name);
+                            const char *cluster_name, const struct adjuster *by);
+/* Whether both have the same names, and no value differs by more than `tolerance`. Both were made with
+ * one. */
+bool items_are_near(const struct items *a, const struct items *b, int tolerance);
 void items_done(struct items *i);

@@ -36,8 +36,10 @@ struct placement {
     struct slot **slots;
     size_t n;
     struct placement_scorers scorers;
-    bool may_write;  /* the first list is complete, or its failure is known */
-    bool configured; /* the scorers are known */
+    struct adjustments adjustments;
+    struct timer adjustment_ends; /* the next of them */
+    bool may_write;               /* the first list is complete, or its failure is known */
+    bool configured;              /* the scorers are known */
 };
 
 /* Whom an object that is not ours names as its owner: another agent, an owner reference, another add-on or
@@ -60,6 +62,7 @@ static char *object_owner(const json_t *object)
 /* ---- Slots ---- */
 
 static void placement_renew(struct placement *p, struct slot *s);
+static void placement_on_adjustment_end(struct timer *t);
 
 static struct slot *placement_find(const struct placement *p, const char *object)
 {
@@ -91,6 +94,7 @@ static struct slot *placement_add_slot(struct placement *p, const char *object)
     struct slot *s = xcalloc(1, sizeof(*s));
 
     s->placement = p;
+    s->adjustments = &p->adjustments;
     (void)snprintf(s->object, sizeof(s->object), "%s", object);
     p->slots = xrealloc(p->slots, (p->n + 1) * sizeof(struct slot *));
     p->slots[p->n++] = s;
@@ -111,6 +115,7 @@ static void placement_free_slot(struct slot *s)
     kube_object_done(&s->write);
     (void)batch_unref(s->batch);
     (void)batch_unref(s->last);
+    slot_forget_shown(s);
     json_decref(s->found);
     for (size_t i = 0; i < ARRAY_SIZE(s->conditions); i++)
         json_decref(s->conditions[i]);
@@ -427,10 +432,12 @@ static void write_on_status(struct kube_object *o, struct kube_answer *a)
 /* Repairs alone are alike: others undo what is repaired twice in a row. */
 static void write_status(struct slot *s)
 {
-    json_auto_t *body = slot_status_body(s, &s->placement->o);
+    json_auto_t *body = NULL;
     struct kube_goal goal = {s->overwritten ? KUBE_GOAL_REPAIR : KUBE_GOAL_NEW, 0};
 
     invariant(s->scorer && s->wanted && s->exists && !s->foreign);
+    slot_show_newest(s);
+    body = slot_status_body(s, &s->placement->o);
     s->sent_hash = s->hash;
     s->sent_until_ms = s->valid_until_ms;
     write_call(s, KUBE_WRITE_STATUS,
@@ -678,6 +685,7 @@ struct placement *placement_new(const struct placement_options *o)
     };
 
     p->o = *o;
+    p->adjustment_ends.fn = placement_on_adjustment_end;
     p->writer = (struct kube_writer){.kube = o->hub,
                                      .manager = "dynamic-scoring-agent",
                                      .kind = "AddOnPlacementScore",
@@ -702,6 +710,8 @@ struct placement *placement_free(struct placement *p)
     p->writer.queue = kube_queue_free(p->writer.queue);
     free(p->slots);
     placement_scorers_done(&p->scorers);
+    loop_timer_clear(kube_loop(p->o.hub), &p->adjustment_ends);
+    adjustments_done(&p->adjustments);
     free(p);
     return NULL;
 }
@@ -763,6 +773,43 @@ static void placement_release_slots(struct placement *p)
 {
     for (size_t i = 0; i < p->n; i++)
         p->slots[i]->scorer = NULL;
+}
+
+/* ---- Adjustments ---- */
+
+static void placement_watch_end(struct placement *p)
+{
+    struct loop *l = kube_loop(p->o.hub);
+    unix_ms now = kube_wall(p->o.hub), end = adjustments_next_end(&p->adjustments, now);
+
+    if (end.ms)
+        loop_timer_set(l, &p->adjustment_ends, mono_add(loop_now(l), end.ms - now.ms));
+    else
+        loop_timer_clear(l, &p->adjustment_ends);
+}
+
+static void placement_renew_all(struct placement *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (p->slots[i]->scorer)
+            placement_renew(p, p->slots[i]);
+}
+
+static void placement_on_adjustment_end(struct timer *t)
+{
+    struct placement *p = CONTAINER_OF(t, struct placement, adjustment_ends);
+
+    placement_renew_all(p);
+    placement_watch_end(p);
+}
+
+void placement_adjust(struct placement *p, struct adjustments *list)
+{
+    adjustments_done(&p->adjustments);
+    p->adjustments = *list;
+    *list = (struct adjustments){0};
+    placement_renew_all(p);
+    placement_watch_end(p);
 }
 
 void placement_sync(struct placement *p, const struct summaries *list, int64_t stale_intervals)

@@ -15,6 +15,7 @@
 #pragma once
 
 #include "controller/kube/client.h"
+#include "controller/placement/adjust.h"
 #include "controller/placement/options.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/score/sink.h"
@@ -33,6 +34,10 @@ void placement_withdrawn(struct placement *p, const char *score_name);
 /* Sets the scorers, in the order of the configuration; the list must live until the next call. If two lead
  * to one object name, the first gets the object. */
 void placement_sync(struct placement *p, const struct summaries *list, int64_t stale_intervals);
+
+/* What the hub adjusts from now on. Before the placement_sync() that came with it: both lead to one write.
+ * Takes the list. An entry that ends is taken back by itself. */
+void placement_adjust(struct placement *p, struct adjustments *list);
 
 /* There is no configuration, so no scorers. What was taken over from another namespace stays until there is
  * one: it may be on its way. */

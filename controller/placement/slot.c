@@ -48,20 +48,30 @@ bool object_is_expired(const json_t *object, unix_ms now)
 
 enum { SHOWN_FORMAT_BYTES = 250 }; /* a longer one is not shown before its message */
 
-static const char *const condition_words[CONDITIONS] = {"Scored",    "Clamped",     "Rounded",
-                                                        "Truncated", "ClockSkewed", "Contested"};
+static const char *const condition_words[CONDITIONS] = {
+    [CONDITION_SCORED] = "Scored",     [CONDITION_CLAMPED] = "Clamped",
+    [CONDITION_ROUNDED] = "Rounded",   [CONDITION_TRUNCATED] = "Truncated",
+    [CONDITION_CLOCK] = "ClockSkewed", [CONDITION_CONTESTED] = "Contested",
+    [CONDITION_ADJUSTED] = "Adjusted"};
+
+/* At the last look at the scorer: what that led to is what is written. */
+static struct adjuster slot_adjuster(const struct slot *s)
+{
+    return (struct adjuster){.all = s->adjustments, .now = s->updated_at};
+}
 
 static struct items slot_make_items(const struct slot *s, const char *cluster_name)
 {
     const struct summary *sum = s->scorer->summary;
+    const struct adjuster by = slot_adjuster(s);
     struct items none = {.json.max = 8};
 
     if (s->items == ITEMS_OF_ROUND)
-        return items_make(s->batch, sum);
+        return items_make(s->shown, sum, &by);
     if (s->items == ITEMS_OF_LAST)
-        return items_make(s->last, sum);
+        return items_make(s->last, sum, &by);
     if (s->items == ITEMS_OF_FALLBACK)
-        return items_fallback(s->last, s->found, sum, cluster_name);
+        return items_fallback(s->last, s->found, sum, cluster_name, &by);
     buf_puts(&none.json, "[]");
     return none;
 }
@@ -114,12 +124,12 @@ void slot_learn(struct slot *s, const json_t *object)
     s->found_until_ms = kube_time_parse(kube_str(status, "validUntil", NULL)).ms;
 }
 
-/* Whether another message is a reason to write. While all is well, it has numbers of the round, which may
- * change each time though no item does. */
+/* Whether another message is a reason to write. It has numbers of the round, which may change each time
+ * though no item does, unless the condition is False, or is not about the round. */
 static bool condition_message_counts(const struct slot *s, enum condition_type type)
 {
-    return kube_condition_is(s->conditions[type], "False") ||
-           (type != CONDITION_SCORED && type != CONDITION_ROUNDED);
+    return kube_condition_is(s->conditions[type], "False") || type == CONDITION_CLOCK ||
+           type == CONDITION_CONTESTED || type == CONDITION_ADJUSTED;
 }
 
 bool slot_matches(const struct slot *s, const struct placement_options *o, const json_t *object)
@@ -155,6 +165,13 @@ static void slot_drop_found(struct slot *s)
     s->found = NULL;
 }
 
+void slot_forget_shown(struct slot *s)
+{
+    s->shown = batch_unref(s->shown);
+    items_done(&s->shown_items);
+    summary_done(&s->shown_summary);
+}
+
 void slot_assign(struct slot *s, const struct placement_scorer *scorer)
 {
     const char *name = scorer->score_name;
@@ -168,6 +185,7 @@ void slot_assign(struct slot *s, const struct placement_scorer *scorer)
     s->score_name = xstrdup(name);
     s->batch = batch_unref(s->batch);
     s->last = batch_unref(s->last);
+    slot_forget_shown(s);
     s->wanted = false;
 }
 
@@ -307,6 +325,26 @@ static void slot_set_clock(struct slot *s, const struct kube *hub)
                  "the agent's clock is within 30 s of that of the hub's API server");
 }
 
+/* All of them: the rest of a message is what a condition may hold. */
+enum { ADJUST_TEXT_BYTES = ADJUST_MAX * (ADJUST_NAME_MAX + ADJUST_REASON_MAX + 32) };
+
+/* An object has it while its items are adjusted. Those found on the hub are as the condition found there
+ * says. */
+static void slot_set_adjusted(struct slot *s, const struct items *items)
+{
+    const struct adjuster by = slot_adjuster(s);
+    BUF_AUTO(text, ADJUST_TEXT_BYTES);
+
+    if (s->items == ITEMS_FOUND)
+        return;
+    if (items->n > 0)
+        adjust_put(&by, s->score_name, &text);
+    if (buf_failed(&text) == 0 && text.n)
+        slot_set(s, CONDITION_ADJUSTED, true, "Adjusted", "%.*s", STR_ARG(buf_str(&text)));
+    else
+        json_decref(TAKE_PTR(s->conditions[CONDITION_ADJUSTED]));
+}
+
 static void slot_set_contested(struct slot *s)
 {
     if (s->contested)
@@ -315,9 +353,10 @@ static void slot_set_contested(struct slot *s)
         json_decref(TAKE_PTR(s->conditions[CONDITION_CONTESTED]));
 }
 
-static uint64_t slot_hash(const struct slot *s, const struct items *items)
+/* Of all that is a reason to write, but for the items. */
+static uint64_t slot_hash_conditions(const struct slot *s)
 {
-    uint64_t h = hash_bytes(buf_str(&items->json));
+    uint64_t h = 0;
 
     for (size_t i = 0; i < CONDITIONS; i++) {
         const json_t *c = s->conditions[i];
@@ -390,21 +429,66 @@ static void slot_set_times(struct slot *s, unix_ms now, int64_t clock_offset_ms)
     s->valid_until_ms = slot_valid_until(s, now, clock_offset_ms);
 }
 
+/* ---- scoreTolerance ----
+ *
+ * `shown` is the round whose items the object has. A later round whose items are near enough only prolongs
+ * validUntil. Whatever is written is of the newest round: slot_show_newest(). */
+
+/* Whether the items of the new round need not be written for their own sake. */
+static bool slot_is_calm(const struct slot *s, const struct items *made, uint64_t conditions)
+{
+    int tolerance = s->scorer->summary->score_tolerance;
+
+    return tolerance > 0 && s->items == ITEMS_OF_ROUND && s->shown && s->exists && s->written &&
+           s->hash == s->written_hash && s->hash_conditions == conditions &&
+           summary_same(&s->shown_summary, s->scorer->summary) &&
+           items_are_near(&s->shown_items, made, tolerance);
+}
+
+/* The object is to have these items, of the last round. Takes them. */
+static void slot_show(struct slot *s, struct items *shown, uint64_t conditions)
+{
+    slot_forget_shown(s);
+    s->shown = s->batch ? batch_ref(s->batch) : NULL;
+    s->hash = hash_chain_u64(hash_bytes(buf_str(&shown->json)), conditions);
+    s->hash_conditions = conditions;
+    if (s->scorer->summary->score_tolerance == 0)
+        return;
+    s->shown_summary = summary_copy(s->scorer->summary);
+    s->shown_items = *shown;
+    *shown = (struct items){0};
+    buf_done(&s->shown_items.json); /* the values are enough */
+}
+
+void slot_show_newest(struct slot *s)
+{
+    const struct adjuster by = slot_adjuster(s);
+    CLEANUP(items_done) struct items newest = {0};
+
+    if (s->items != ITEMS_OF_ROUND || s->shown == s->batch)
+        return;
+    newest = items_make(s->batch, s->scorer->summary, &by);
+    slot_show(s, &newest, s->hash_conditions);
+}
+
 void slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
 {
     CLEANUP(items_done) struct items made = {0};
     CLEANUP(items_done) struct items other = {0};
-    const struct items *shown = &made;
+    struct items *shown = &made;
     struct batch *batch = s->scorer->batch;
     bool new_batch = batch && batch != s->batch;
+    struct adjuster by;
+    uint64_t conditions;
 
     if (!s->scorer->has_ended && !s->scorer->summary->suspended_since)
         return;
     s->updated_at = now;
+    by = slot_adjuster(s);
     (void)batch_unref(s->batch);
     s->batch = batch ? batch_ref(batch) : NULL;
     if (batch)
-        made = items_make(s->batch, s->scorer->summary);
+        made = items_make(s->batch, s->scorer->summary, &by);
     s->items = slot_choose_items(s, made.n == 0, now);
     if (s->items != ITEMS_OF_ROUND) {
         other = slot_make_items(s, o->cluster_name);
@@ -421,11 +505,16 @@ void slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
     slot_set_clamped(s, shown);
     slot_set_rounded(s, shown);
     slot_set_truncated(s, shown);
+    slot_set_adjusted(s, shown);
     slot_set_contested(s);
     slot_set_clock(s, o->hub);
-    s->hash = slot_hash(s, shown);
     s->wanted = true;
     slot_count(s, o, shown, new_batch ? &made : NULL);
+    conditions = slot_hash_conditions(s);
+    if (!slot_is_calm(s, &made, conditions))
+        slot_show(s, shown, conditions);
+    else if (new_batch && hash_chain_u64(hash_bytes(buf_str(&made.json)), conditions) != s->hash)
+        metric_add(o->metrics, METRIC_PLACEMENT_HELD_BACK, LV(s->score_name), 1);
 }
 
 void slot_check(const struct slot *s)

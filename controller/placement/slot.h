@@ -22,6 +22,7 @@ enum condition_type {
     CONDITION_TRUNCATED,
     CONDITION_CLOCK,     /* only since the agent's clock was seen to be wrong */
     CONDITION_CONTESTED, /* only while another writer undoes what the agent writes */
+    CONDITION_ADJUSTED,  /* only while the hub adjusts the items */
     CONDITIONS
 };
 
@@ -47,11 +48,17 @@ struct slot {
     struct placement *placement;
     char object[OBJECT_NAME_MAX + 1];
     const struct placement_scorer *scorer; /* NULL: delete the object */
+    const struct adjustments *adjustments; /* the placement's */
     char *score_name;                      /* of the scorer that the state below comes from */
     /* The wanted state. */
     bool wanted;         /* known: a round has ended since the start */
     struct batch *batch; /* of the last successful round; NULL when its scores are too old */
-    struct batch *last;  /* of the last round that had items */
+    /* The round whose items the object is to have: `batch`, or one before it whose items are within
+     * scoreTolerance of it; what they were, and by which summary, unless the tolerance is 0. */
+    struct batch *shown;
+    struct items shown_items;
+    struct summary shown_summary;
+    struct batch *last; /* of the last round that had items */
     int64_t last_until_ms;
     json_t *found; /* items of the object found at the start; until there is one */
     int64_t found_until_ms;
@@ -60,10 +67,11 @@ struct slot {
     struct timer late;              /* when ITEMS_OF_LAST or ITEMS_FOUND end; set by placement */
     json_t *conditions[CONDITIONS]; /* metav1.Condition; NULL: not known yet */
     unix_ms updated_at;
-    int64_t life_ms;        /* validity of scores */
-    int64_t valid_until_ms; /* Unix time of the hub, 0 for none */
-    int64_t offset_ms;      /* kube_clock_offset_ms() that it was made with */
-    uint64_t hash;          /* of the wanted state but its times */
+    int64_t life_ms;          /* validity of scores */
+    int64_t valid_until_ms;   /* Unix time of the hub, 0 for none */
+    int64_t offset_ms;        /* kube_clock_offset_ms() that it was made with */
+    uint64_t hash;            /* of the wanted state but its times */
+    uint64_t hash_conditions; /* of its conditions */
     /* The state last written. */
     bool exists, foreign, written;
     bool unsure; /* it may have been created by a call without an answer */
@@ -94,6 +102,11 @@ void slot_note_foreign(struct slot *s);
 /* The invariants of a slot. Where a turn of the queue begins, and where it ends. */
 void slot_check(const struct slot *s);
 
+/* Frees what `shown` holds. */
+void slot_forget_shown(struct slot *s);
+/* Before a write: the object is to have the items of the newest round, also if they are near to those that it
+ * has. */
+void slot_show_newest(struct slot *s);
 /* Whether the object must be written: its state differs, or half of validUntil has passed. */
 bool slot_is_due(const struct slot *s, unix_ms now);
 /* Takes over the conditions' transition times and the items of an existing object. */

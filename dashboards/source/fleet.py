@@ -204,6 +204,14 @@ placement = row(
         ],
         sort=("Written", True), panel_links=[runbook("PlacementScoreNotWritten"), runbook("ScoreOutOfRange")],
     ),
+    table(
+        "Adjustments in force",
+        f"""Entries of the DynamicScoringConfig's spec.adjustments by which agents write other scores than the scoring API
+            said, and on how many clusters. {HUB_ONLY}""",
+        {"adjustment": "Adjustment"},
+        [column("Clusters", "max by (adjustment) (dynamic_scoring_hub_adjusted_clusters)", "short", **colored(GREY, (1, YELLOW)))],
+        sort=("Clusters", True), none="none",
+    ),
     timeseries(
         "Scores not yet written", f"AddOnPlacementScores that are not up to date on the hub, by cluster. {AGENTS_ONLY}",
         "short",

@@ -9,6 +9,7 @@
 #include "exporter/base/text.h"
 #include "exporter/metric/batch.h"
 #include "exporter/score/credentials.h"
+#include "exporter/score/scoring_url.h"
 
 #include <stdio.h>
 
@@ -24,6 +25,7 @@ struct round {
     struct str *body; /* the request's parts: slices of the series, so that they are not copied */
     size_t n_body;
     struct credentials *credentials; /* of the scoring API */
+    char *url;                       /* its own, with this cluster's name; outlives the call */
     struct http_call *call;
     struct http_share share;
     struct round_result result;
@@ -44,6 +46,7 @@ struct round *round_free(struct round *r)
     answer_job_cancel(r->rq.answer_job);
     round_free_sources(r);
     (void)credentials_free(r->credentials);
+    free(r->url);
     http_share_done(&r->share);
     free(r->body);
     (void)batch_unref(r->result.batch);
@@ -129,7 +132,6 @@ static void round_ask_for_scores(struct round *r)
 {
     const struct secret_ref *auth = &r->rq.summary->scoring_auth;
     struct http_request q = {
-        .url = r->rq.summary->scoring_endpoint,
         .content_type = "application/json",
         .max_answer = r->rq.env->max_answer,
         .timeout_ms = mono_diff(loop_now(r->rq.env->loop), r->deadline),
@@ -147,6 +149,12 @@ static void round_ask_for_scores(struct round *r)
         round_fail(r, STAGE_SCORING, ROUND_TIMEOUT, "the source took all of the round's time");
         return;
     }
+    if (scoring_url_make(&r->url, r->rq.summary->scoring_endpoint, str_of(r->rq.env->cluster_name)) < 0) {
+        round_fail(r, STAGE_SCORING, ROUND_URL,
+                   "scoringEndpoint: the name of this cluster cannot be put for ${cluster} in the path");
+        return;
+    }
+    q.url = r->url;
     round_put_body(r, STR("]}"));
     q.body = r->body;
     q.body_parts = r->n_body;

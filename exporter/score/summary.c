@@ -3,6 +3,7 @@
 #include "exporter/base/alloc.h"
 #include "exporter/base/arena.h"
 #include "exporter/score/format.h"
+#include "exporter/score/scoring_url.h"
 
 #include "exporter/base/map.h"
 #include "exporter/http/http.h"
@@ -25,6 +26,7 @@ enum {
     RANGE_MAX_S = 366 * 86400,
     STEP_DEFAULT_S = 60,
     STEP_MAX_S = 86400,
+    TOLERANCE_MAX = 50,
     POINTS_MAX = 11000, /* per series; Prometheus rejects more, and so does the source OpenTelemetry */
     AGE_MARGIN_MS = 60 * 1000,
     CHUNK_BYTES = 1024,
@@ -127,7 +129,7 @@ bool summary_same(const struct summary *a, const struct summary *b)
            a->timeout_ms == b->timeout_ms && a->location == b->location && a->destination == b->destination &&
            a->has_range == b->has_range && a->range_min == b->range_min && a->range_max == b->range_max &&
            a->has_fallback == b->has_fallback && a->fallback == b->fallback &&
-           text_is_same(a->suspended_since, b->suspended_since);
+           a->score_tolerance == b->score_tolerance && text_is_same(a->suspended_since, b->suspended_since);
 }
 
 void summaries_done(struct summaries *s)
@@ -383,8 +385,8 @@ static const char *const summary_keys[] = {
     "name", "scoreName", "sourceType", "sourceEndpoint", "sourceEndpointAuthName", "sourceEndpointAuthKey",
     "sourceQuery", "sourceRange", "sourceStep", "sources", "scoringEndpoint", "scoringInterval",
     "scoringEndpointAuthName", "scoringEndpointAuthKey", "location", "scoreDestination",
-    "scoreDimensionFormat", "scoreAggregation", "scoreItems", "scoreRange", "fallbackScore", "timeout",
-    "since" /* of a suspended one */, NULL};
+    "scoreDimensionFormat", "scoreAggregation", "scoreItems", "scoreRange", "scoreTolerance", "fallbackScore",
+    "timeout", "since" /* of a suspended one */, NULL};
 /* clang-format on */
 
 static char *read_score_name(struct summary_reader *r)
@@ -427,8 +429,24 @@ static void read_range(struct summary_reader *r, struct summary *s)
     min = read_bound(r, n, "min", &s->range_min);
     max = read_bound(r, n, "max", &s->range_max);
     s->has_range = min && max;
-    if (s->has_range && !(s->range_min < s->range_max && isfinite(s->range_max - s->range_min)))
-        node_problem(n, r->p, PROBLEM_ERROR, "min must be less than max, and their difference finite");
+    if (s->has_range && (s->range_max - s->range_min == 0 || !isfinite(s->range_max - s->range_min)))
+        node_problem(n, r->p, PROBLEM_ERROR, "min and max must differ, and their difference be finite");
+}
+
+static void read_scoring_endpoint(struct summary_reader *r, struct summary *s)
+{
+    BUF_AUTO(unknown, 256);
+    BUF_AUTO(quoted, 512);
+
+    s->scoring_endpoint = field_url(r, "scoringEndpoint", "/scoring");
+    if (!s->scoring_endpoint)
+        return;
+    scoring_url_unknown(s->scoring_endpoint, &unknown);
+    problem_quote(buf_str(&unknown), &quoted);
+    if (buf_failed(&unknown) == 0 && buf_failed(&quoted) == 0 && unknown.n)
+        node_problem(node_get(r->map, "scoringEndpoint"), r->p, PROBLEM_WARNING,
+                     "unknown placeholder %.*s is sent as it is; known is ${cluster}",
+                     STR_ARG(buf_str(&quoted)));
 }
 
 /* ---- Items: one in its own fields, or several in the list `scoreItems` ---- */
@@ -551,7 +569,7 @@ static void summary_read(struct summary *s, const struct node *map, enum problem
     static const char *const destinations[] = {
         [DESTINATION_PLACEMENT_SCORE] = "AddOnPlacementScore", [DESTINATION_NONE] = "None", NULL};
     struct summary_reader r = {.map = map, .unknown = unknown, .check_queries = check_queries, .p = p};
-    int64_t fallback = 0;
+    int64_t fallback = 0, tolerance = 0;
 
     s->memory = xcalloc(1, sizeof(*s->memory));
     *s->memory = (struct summary_memory){.refs = 1, .arena = {.chunk_bytes = CHUNK_BYTES}};
@@ -566,7 +584,7 @@ static void summary_read(struct summary *s, const struct node *map, enum problem
     s->score_name = read_score_name(&r);
     s->name = node_text(r.map, "name", r.p, r.arena) ?: s->score_name;
     read_sources(&r, s);
-    s->scoring_endpoint = field_url(&r, "scoringEndpoint", "/scoring");
+    read_scoring_endpoint(&r, s);
     s->scoring_auth = field_secret(&r, "scoringEndpointAuthName", "scoringEndpointAuthKey");
     s->interval_ms = 1000 * field_seconds(&r, "scoringInterval", INTERVAL_MAX_S, INTERVAL_DEFAULT_S);
     (void)node_duration(map, "timeout", p, 0, TIMEOUT_MAX_MS, &s->timeout_ms);
@@ -577,6 +595,8 @@ static void summary_read(struct summary *s, const struct node *map, enum problem
     s->has_fallback =
         node_given(map, "fallbackScore") && node_int(map, "fallbackScore", p, -100, 100, &fallback);
     s->fallback = (int)fallback;
+    if (node_given(map, "scoreTolerance") && node_int(map, "scoreTolerance", p, 0, TOLERANCE_MAX, &tolerance))
+        s->score_tolerance = (int)tolerance;
     s->suspended_since = node_text(r.map, "since", r.p, r.arena);
     if (strlen(cstr(s->suspended_since)) > SINCE_MAX ||
         !str_has_only(str_of(cstr(s->suspended_since)), "-:+."))

@@ -64,7 +64,7 @@ struct summary {
     char *score_name;               /* unique on this agent */
     struct summary_source *sources; /* fetched in this order; mostly one, and none of type None */
     size_t n_sources;
-    char *scoring_endpoint;
+    char *scoring_endpoint; /* ${cluster} in its path and query is the cluster's name */
     struct secret_ref scoring_auth;
     int64_t interval_ms; /* >= 1000 */
     int64_t timeout_ms;  /* of one round; 0: the agent's default */
@@ -72,8 +72,9 @@ struct summary {
     enum score_destination destination;
     struct summary_item items[SUMMARY_MAX_ITEMS]; /* of different formats; mostly one, never none */
     size_t n_items;
-    bool has_range; /* scale scores from range_min..range_max to -100..100 */
-    double range_min, range_max;
+    bool has_range;              /* scale scores so that range_min becomes -100 and range_max 100 */
+    double range_min, range_max; /* they differ; min is above max where less is better */
+    int score_tolerance;   /* 0..50: items that differ by no more are not written again before they must be */
     bool has_fallback;     /* the placement score of a scorer that fails or has nothing to score */
     int fallback;          /* -100..100 */
     char *suspended_since; /* when the hub found its scoring API unhealthy: it is not called; NULL: it is */

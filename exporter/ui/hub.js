@@ -187,7 +187,7 @@ function configuration({ now, config: c, webConfig: web, totals: t, agentNamespa
     c.statusError && note(true, bold('The status cannot be written'), c.statusError),
     c.ignored.map((name) => note(false, [bold(bdi(name), ' is ignored'), ': only the DynamicScoringConfig named ', code(c.name), ' is used.'])),
     facts(fact('DynamicScoringConfig', c.present ? [code(c.name), soft(c.wanted ? 'active' : 'being deleted')] : 'none'),
-      fact('Masks', count(c.masks)),
+      fact('Masks', count(c.masks)), c.adjustments.length > 0 && fact('Adjustments', count(c.adjustments.length)),
       fact('Largest summaries', bytes(t.largestSummariesBytes), soft(`of ${bytes(t.maxSummariesBytes)}`)),
       fact('Left out for lack of room', t.leftOut ? badge('error', plural(t.leftOut, 'scorer')) : 'none'),
       fact('ManifestWorks', count(t.works)), t.leaving > 0 && fact('ManifestWorks to delete', count(t.leaving)),
@@ -198,7 +198,20 @@ function configuration({ now, config: c, webConfig: web, totals: t, agentNamespa
       el('tbody', {}, c.firstMasks.map((m) => el('tr', {}, el('td', {}, code(m.clusterName)), el('td', {}, code(m.scoreName)),
         el('td', {}, m.warning ? [badge('warning', 'nothing'), ' ', soft(m.warning)] : m.clusters === undefined ? '–'
           : `${plural(m.clusters, 'cluster')}, ${plural(m.scores, 'score')}`))))),
-    c.masks > c.firstMasks.length && el('p', { class: 'soft' }, `and ${count(c.masks - c.firstMasks.length)} more`));
+    c.masks > c.firstMasks.length && el('p', { class: 'soft' }, `and ${count(c.masks - c.firstMasks.length)} more`),
+    adjustments(now, c.adjustments));
+}
+
+// What is added to scores, or what they become, for a time and for a reason.
+function adjustments(now, list) {
+  return list.length > 0 && el('table', { class: 'limits' },
+    el('caption', {}, 'Adjustments: agents write these scores otherwise than the scoring API said'),
+    el('thead', {}, el('tr', {}, ['Name', 'Score', 'Becomes', 'In force', 'Until', 'Why'].map((title) => el('th', { scope: 'col' }, title)))),
+    el('tbody', {}, list.map((a) => el('tr', {}, el('th', { scope: 'row' }, bdi(a.name)), el('td', {}, code(a.scoreName)),
+      el('td', {}, a.set === undefined ? `${a.add < 0 ? '−' : '+'}${Math.abs(a.add)}` : `${a.set}`),
+      el('td', {}, a.warning ? [badge('warning', 'nothing'), ' ', soft(a.warning)] : a.clusters === undefined ? '–'
+        : [`${plural(a.clusters, 'cluster')}, ${plural(a.scores, 'score')}`, a.withoutItems > 0 && [' ', soft(`${count(a.withoutItems)} without items`)]]),
+      el('td', {}, a.until || '–'), el('td', { class: 'wide' }, a.reason && bdi(a.reason))))));
 }
 
 // The first clusters where the scorer does not score.

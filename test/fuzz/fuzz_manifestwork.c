@@ -71,7 +71,7 @@ static void check_patched(json_t *object, struct str summaries)
     struct work_found f;
 
     buf_put_str(&text, WORK_PATCH);
-    assert(work_text(&text, agent, summaries, STR("")) == 0 &&
+    assert(work_text(&text, agent, &(struct work_lists){.summaries = summaries}) == 0 &&
            kube_json_parse(&patch, buf_str(&text), NULL) == 0);
     patched = merge(object, patch);
     check_is_ours(patched, summaries);
@@ -116,7 +116,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     /* As the summaries of a new one: a patch, which takes as long, has shown it for what is a document. */
     buf_put_str(&text, WORK_NEW);
-    assert(work_text(&text, agent, bytes, STR("")) == 0);
+    assert(work_text(&text, agent, &(struct work_lists){.summaries = bytes}) == 0);
     assert(kube_json_parse(&made, buf_str(&text), NULL) == 0);
     check_is_ours(made, bytes);
     check_cut(buf_str(&text), made);

@@ -125,6 +125,49 @@ def swap(agents, programs):
         agent.wait_scores("stays")
 
 
+def test_what_agents_of_the_version_before_do_not_know(hub, fake, programs):
+    """A scorer that they would refuse, and the whole list with it, is left out of their list; fields that they ignore are
+    named. When such an agent is upgraded, it gets all."""
+    for cluster in AGENTS:
+        hub.add_cluster(cluster)
+    hub.configure()
+    for name, value in (("stays", 1), ("less", 2.5), ("calm", 3)):
+        fake.on(f"/{name}", results({}, value))
+    fake.on("/calm/now", results({}, 4))
+    fake.on("/calm/$%7Bcluster%7D", results({}, 3))
+    fake.on("/calm/${cluster}", results({}, 3))
+    places = {c: (hub.kube, agent_namespace_of(c)) for c in AGENTS}
+    with FakeWorkAgent(hub, places), agents_of(programs, hub) as agents, controller_of(programs["now"], hub):
+        hub.apply_scorer("stays", full(serve(fake, "stays")))
+        wait_everywhere(hub, "stays", {"stays": 1})
+
+        hub.apply_scorer("less", full(serve(fake, "less"), scoreRange={"min": 10, "max": 0}))
+        wait_until(lambda: items(hub, "now", "less") == {"less": 50}, "this version scales", LONG)
+        words = (
+            "selected for 1 cluster; agents on 1 of 2 clusters are too old for a scoreRange whose min is above its max and "
+            "do not get this scorer: before"
+        )
+        assert hub.wait_scorer("less", "Distributed", "False", "AgentsOutdated", LONG, says=words)[2] == words
+        assert hub.score_names("before") == ["stays"] and hub.score_names("now") == ["less", "stays"]
+
+        calm = api_config("calm", source={"type": "None"}, scoring=scoring("calm", path="/calm/${cluster}"))
+        hub.apply_scorer("calm", full(fake.on("/calm/config", answer(calm)), scoreTolerance=5))
+        wait_until(lambda: items(hub, "now", "calm") == {"calm": 4}, "this version says who it is", LONG)
+        wait_until(lambda: items(hub, "before", "calm") == {"calm": 3}, "the version before does not", LONG)
+        words = (
+            "agents on 1 of 2 clusters are too old for scoreTolerance and write every change: before; agents on 1 of 2 "
+            "clusters are too old for ${cluster} in the scoring endpoint and send it as it is: before"
+        )
+        hub.wait_scorer("calm", "Distributed", "True", "ClusterIgnored", LONG, says=words)
+
+        agents["before"].process.end()
+        agents["before"].command[0] = programs["now"]
+        agents["before"].start()
+        wait_until(lambda: items(hub, "before", "less") == {"less": 50}, "the upgraded agent gets it, too", LONG)
+        hub.wait_scorer("less", "Distributed", "True", "Distributed", LONG)
+        hub.wait_scorer("calm", "Distributed", "True", "Distributed", LONG)
+
+
 @pytest.mark.parametrize("first, second", [("before", "now"), ("now", "before")])
 def test_a_spool(tmp_path, programs, first, second):
     """What one version has in its spool at kill -9, the other sends, once and in order."""

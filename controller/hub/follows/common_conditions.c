@@ -28,6 +28,29 @@ void condition_add_without_addon(const struct fleet *f, struct condition *c, siz
     condition_add(c, REASON_ADD_ON_MISSING, &text);
 }
 
+void condition_add_outdated(struct condition *c, enum feature feature, const struct named_clusters *clusters,
+                            size_t of)
+{
+    static const enum hub_reason reasons[FEATURES] = {
+        [FEATURE_SCORE_ITEMS] = REASON_ITEMS_IGNORED,
+        [FEATURE_REVERSED_RANGE] = REASON_AGENTS_OUTDATED,
+        [FEATURE_SCORE_TOLERANCE] = REASON_TOLERANCE_IGNORED,
+        [FEATURE_SCORING_CLUSTER] = REASON_CLUSTER_IGNORED,
+        [FEATURE_ADJUSTMENTS] = REASON_ADJUSTMENTS_IGNORED,
+    };
+    const char *names[HUB_NAMED_CLUSTERS];
+    struct named_facts named = {.list = names, .total = clusters->total};
+    const struct outdated_facts facts = {.feature = feature, .clusters = &named, .of = of};
+    BUF_AUTO(text, SENTENCE_BYTES);
+
+    if (!clusters->total)
+        return;
+    for (; named.n < clusters->n; named.n++)
+        names[named.n] = clusters->list[named.n]->name;
+    sentence_put_outdated(&text, &facts);
+    condition_add(c, reasons[feature], &text);
+}
+
 void condition_distributed(struct condition *c, size_t n)
 {
     BUF_AUTO(text, SENTENCE_BYTES);

@@ -2,8 +2,10 @@
 #pragma once
 
 #include "controller/hub/follows/condition.h"
+#include "controller/hub/follows/counts.h"
 #include "controller/hub/follows/fleet.h"
 #include "controller/hub/observed/cluster.h"
+#include "exporter/score/feature.h"
 
 /* "<what> 2 of 300 clusters: c1: no such namespace". first: NULL: none is named; why: NULL or "": not
  * known. */
@@ -18,5 +20,9 @@ void condition_distributed(struct condition *c, size_t n);
 bool condition_no_clusters(const struct fleet *f, struct condition *c);
 /* Adds how many clusters are left out because they lack the agent's add-on, and the name of the first. */
 void condition_add_without_addon(const struct fleet *f, struct condition *c, size_t n, const char *first);
+/* Adds the clusters whose agents are too old for a part of a scorer, or for adjustments, and what they do
+ * instead; nothing if there are none. of: clusters that it is meant for. */
+void condition_add_outdated(struct condition *c, enum feature feature, const struct named_clusters *clusters,
+                            size_t of);
 /* Adds a sentence's end. A condition that is true gets the reason, as it is no longer the whole truth. */
 void condition_add(struct condition *c, enum hub_reason reason, const struct buf *end);

@@ -2,6 +2,7 @@
  * pages. */
 #include "controller/hub/follows/config_status.h"
 
+#include "controller/hub/follows/adjusted.h"
 #include "controller/hub/follows/common_conditions.h"
 #include "controller/hub/follows/counts.h"
 #include "controller/hub/follows/masks.h"
@@ -11,8 +12,13 @@
 #include "controller/hub/follows/target.h"
 #include "controller/hub/observed/config.h"
 #include "controller/hub/observed/object.h"
+#include "controller/hub/observed/scorer.h"
+#include "controller/kube/json.h"
+#include "controller/kube/time.h"
 #include "exporter/base/buf.h"
+#include "exporter/base/doc.h"
 #include "exporter/base/text.h"
+#include "exporter/score/feature.h"
 
 enum config_condition { CONFIG_VALID, CONFIG_DISTRIBUTED, CONFIG_READY, CONFIG_CONTESTED, CONFIG_CONDITIONS };
 
@@ -26,6 +32,15 @@ static size_t config_idle_masks(const struct fleet *f)
 
     for (size_t i = 0; masks_are_counted(f) && i < f->plan->masks.n; i++)
         n += mask_is_idle(f->plan, i);
+    return n;
+}
+
+static size_t config_idle_adjustments(const struct fleet *f)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; adjustments_are_counted(f) && i < f->plan->adjustments.n; i++)
+        n += adjustment_is_idle(f, i);
     return n;
 }
 
@@ -51,23 +66,73 @@ static void config_set_idle_masks(const struct fleet *f, size_t idle, struct con
         buf_done(&texts[i]);
 }
 
-/* idle: masks that match nothing. */
-static void config_set_valid(const struct fleet *f, size_t idle, struct condition *valid)
+/* `"slow": no cluster matches clusterName "x"`, for the first of the idle ones. */
+static void config_add_idle_adjustments(const struct fleet *f, size_t idle, struct condition *valid)
+{
+    const struct fleet_adjustments *all = &f->plan->adjustments;
+    struct str warnings[CONFIG_NAMED_MASKS];
+    struct masks_facts facts = {.n = all->n, .idle = idle, .warnings = warnings};
+    struct buf texts[CONFIG_NAMED_MASKS];
+    BUF_AUTO(sentence, SENTENCE_BYTES);
+
+    for (size_t i = 0; i < all->n && facts.n_warnings < CONFIG_NAMED_MASKS; i++) {
+        struct buf *text = &texts[facts.n_warnings];
+
+        if (!adjustment_is_idle(f, i))
+            continue;
+        buf_init(text, MASK_WARNING_BYTES);
+        problem_quote(str_of(all->list[i].what.name), text);
+        buf_puts(text, ": ");
+        adjustment_warning(text, f, i);
+        warnings[facts.n_warnings++] = buf_str(text);
+    }
+    buf_puts(&sentence, "; ");
+    sentence_adjustments(&sentence, &facts);
+    condition_add(valid, REASON_ADJUSTMENTS_MATCH_NOTHING, &sentence);
+    for (size_t i = 0; i < facts.n_warnings; i++)
+        buf_done(&texts[i]);
+}
+
+enum hub_reason config_invalid_reason(const struct hub_config *c)
+{
+    return c->is_error_of_adjustments ? REASON_INVALID_ADJUSTMENTS : REASON_INVALID_MASKS;
+}
+
+static void config_set_invalid(const struct hub_config *c, struct condition *valid)
+{
+    const char *what = c->is_error_of_adjustments ? "adjustments" : "masks";
+    BUF_AUTO(text, SENTENCE_BYTES);
+
+    buf_puts(&text, c->error);
+    if (c->masks.owner)
+        buf_printf(&text, "; the last valid %s stay active", what);
+    else
+        buf_printf(&text, "; clusters keep their scorers until the %s are valid", what);
+    condition_say(valid, TRUTH_FALSE, config_invalid_reason(c), &text);
+}
+
+/* What of the object changes nothing. */
+struct idle {
+    size_t masks, adjustments;
+};
+
+static void config_set_valid(const struct fleet *f, const struct idle *idle, struct condition *valid)
 {
     const struct hub_config *c = &f->seen->configs.used;
     BUF_AUTO(text, SENTENCE_BYTES);
 
-    if (*c->masks_error) {
-        buf_puts(&text, c->masks_error);
-        buf_puts(&text, c->masks.owner ? "; the last valid masks stay active"
-                                       : "; clusters keep their scorers until the masks are valid");
-        condition_say(valid, TRUTH_FALSE, REASON_INVALID_MASKS, &text);
-    } else if (idle) {
-        config_set_idle_masks(f, idle, valid);
+    if (*c->error) {
+        config_set_invalid(c, valid);
+        return;
+    }
+    if (idle->masks) {
+        config_set_idle_masks(f, idle->masks, valid);
     } else {
         text_count(&text, c->masks.n, "mask");
         condition_say(valid, TRUTH_TRUE, REASON_VALID, &text);
     }
+    if (idle->adjustments)
+        config_add_idle_adjustments(f, idle->adjustments, valid);
 }
 
 /* ---- Distributed ---- */
@@ -130,8 +195,9 @@ static void config_set_distributed(const struct fleet *f, struct condition *c)
     if (!configs_distribute(&f->seen->configs))
         config_set_deleting(f, c);
     else if (!f->seen->configs.used.masks.owner)
-        condition_set(c, TRUTH_FALSE, REASON_INVALID_MASKS,
-                      "clusters keep their scorers until the masks are valid");
+        condition_format(c, TRUTH_FALSE, config_invalid_reason(&f->seen->configs.used),
+                         "clusters keep their scorers until the %s are valid",
+                         f->seen->configs.used.is_error_of_adjustments ? "adjustments" : "masks");
     else if (condition_no_clusters(f, c))
         return;
     else if (t->failing || t->unapplied)
@@ -152,7 +218,7 @@ static void config_set_distributed(const struct fleet *f, struct condition *c)
 enum { CONFIG_DISTRIBUTED_BYTES = 400 }; /* in the message of Ready */
 
 /* Ready when it works on some cluster; Distributed names the others. */
-static void config_set_ready(const struct fleet *f, size_t idle_masks,
+static void config_set_ready(const struct fleet *f, const struct idle *idle,
                              struct condition list[CONFIG_CONDITIONS])
 {
     const struct configs *configs = &f->seen->configs;
@@ -167,7 +233,7 @@ static void config_set_ready(const struct fleet *f, size_t idle_masks,
         condition_copy(&list[CONFIG_READY], &list[CONFIG_DISTRIBUTED]);
         return;
     }
-    if (idle_masks)
+    if (idle->masks || idle->adjustments)
         buf_printf(&text, "%.*s; %s", CONFIG_DISTRIBUTED_BYTES, list[CONFIG_DISTRIBUTED].message,
                    list[CONFIG_VALID].message);
     else
@@ -211,6 +277,48 @@ static json_t *config_masks_value(const struct fleet *f)
     for (size_t i = 0; i < plan->masks.n && json_array_size(list) < CONFIG_LISTED_MASKS; i++)
         if (!mask_is_idle(plan, i))
             json_array_append_new(list, config_mask_value(plan, i));
+    return list;
+}
+
+static json_t *config_adjustment_value(const struct fleet *f, size_t i)
+{
+    const struct hub_config *c = &f->seen->configs.used;
+    json_t *value = json_object();
+    BUF_AUTO(warning, MASK_WARNING_BYTES);
+    char since[KUBE_TIME_BYTES];
+
+    json_object_set_new(value, "name", json_string(f->plan->adjustments.list[i].what.name));
+    status_set_count(value, "clusters", f->plan->of_adjustments[i].clusters);
+    status_set_count(value, "scores", adjustment_scores(f->plan, i));
+    if (!adjustment_is_idle(f, i)) {
+        if (f->counts->without_items[i])
+            status_set_count(value, "withoutItems", f->counts->without_items[i]);
+        kube_time_format(adjustment_since(f, c, i), since);
+        json_object_set_new(value, "since", json_string(since));
+        return value;
+    }
+    adjustment_warning(&warning, f, i);
+    buf_putc(&warning, '\0');
+    status_set_line(value, "warning", warning.p);
+    return value;
+}
+
+/* Those that change nothing before the others. NULL without any. Until they are counted, what was told stays:
+ * it would begin anew. */
+static json_t *config_adjustments_value(const struct fleet *f)
+{
+    json_t *list, *active;
+
+    if (!adjustments_are_counted(f))
+        return json_incref(adjustments_told(&f->seen->configs.used));
+    if (!f->plan->adjustments.n)
+        return NULL;
+    list = json_array();
+    active = json_array();
+    for (size_t i = 0; i < f->plan->adjustments.n; i++)
+        json_array_append_new(adjustment_is_idle(f, i) ? list : active, config_adjustment_value(f, i));
+    json_array_extend(list, active);
+    json_decref(active);
     return list;
 }
 
@@ -267,6 +375,7 @@ static json_t *config_value(const struct fleet *f, json_t *conditions)
     json_object_set_new(value, "scorers", config_scorers_value(f));
     status_set_count(value, "summariesBytes", t->largest);
     status_set_optional(value, "masks", config_masks_value(f));
+    status_set_optional(value, "adjustments", config_adjustments_value(f));
     status_set_optional(value, "failingClusters", config_failing_value(t));
     json_object_set_new(value, "conditions", conditions);
     return value;
@@ -289,22 +398,26 @@ static json_t *config_unused_value(const struct fleet *f, const struct hub_confi
 
 json_t *status_of_config(const struct fleet *f, const struct hub_config *c, const struct contest *contest)
 {
-    static const char *const ours[] = {"clusters", "scorers", "masks", "failingClusters", NULL};
+    static const char *const ours[] = {"clusters",    "scorers",         "masks",
+                                       "adjustments", "failingClusters", NULL};
     struct condition list[CONFIG_CONDITIONS] = {[CONFIG_VALID] = {.type = "Valid"},
                                                 [CONFIG_DISTRIBUTED] = {.type = "Distributed"},
                                                 [CONFIG_READY] = {.type = "Ready"},
                                                 [CONFIG_CONTESTED] = {.type = HUB_CONTESTED}};
     const struct counted_clusters *without_addon = &f->counts->totals.without_addon;
-    size_t idle = *c->masks_error ? 0 : config_idle_masks(f), n = CONFIG_CONTESTED;
+    const struct idle idle = {config_idle_masks(f), config_idle_adjustments(f)};
+    size_t n = CONFIG_CONTESTED;
 
     if (c != &f->seen->configs.used)
         return config_unused_value(f, c, contest);
-    config_set_valid(f, idle, &list[CONFIG_VALID]);
+    config_set_valid(f, &idle, &list[CONFIG_VALID]);
     config_set_distributed(f, &list[CONFIG_DISTRIBUTED]);
     if (configs_distribute(&f->seen->configs) && f->counts->totals.managed && without_addon->first)
         condition_add_without_addon(f, &list[CONFIG_DISTRIBUTED], without_addon->total,
                                     without_addon->first->name);
-    config_set_ready(f, idle, list);
+    condition_add_outdated(&list[CONFIG_DISTRIBUTED], FEATURE_ADJUSTMENTS, &f->counts->totals.unadjusted,
+                           f->counts->totals.managed);
+    config_set_ready(f, &idle, list);
     if (condition_set_contested(&list[CONFIG_CONTESTED], contest))
         n = CONFIG_CONDITIONS;
     return status_patch(config_value(f, conditions_value(list, n, c->object, c->last_status.sent, f->wall)),

@@ -11,6 +11,7 @@
 #include "exporter/base/alloc.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/map.h"
+#include "exporter/score/scorer_state.h"
 
 struct scorer_tally {
     struct tally tally;
@@ -105,6 +106,16 @@ static void tally_add_work(struct tally *t, const struct hub_cluster *c)
         tally_first(&t->unconfirmed, c);
 }
 
+/* Agents that do not report may be as old: nothing is known of them. */
+static void tally_add_outdated(struct tally *t, const struct hub_scorer *s, const struct hub_cluster *c)
+{
+    unsigned lacks = c->report.exists ? s->effective.needs & ~c->report.features : 0;
+
+    for (enum feature f = 0; f < FEATURES; f++)
+        if (lacks & 1u << f)
+            tally_name(&t->outdated[f], c, RANK_FAILING);
+}
+
 static void tally_add_pair(const struct counting *counting, size_t entry, const struct hub_cluster *c,
                            struct pair_facts *facts)
 {
@@ -127,8 +138,7 @@ static void tally_add_pair(const struct counting *counting, size_t entry, const 
         tally_first(&t->api_unhealthy, c);
     t->not_applied += p == PAIR_NOT_WRITTEN || p == PAIR_NOT_APPLIED;
     t->unavailable += p == PAIR_UNAVAILABLE || p == PAIR_ELSEWHERE;
-    if (s->effective.n_items > 1 && c->report.exists && !c->report.takes_items)
-        tally_name(&t->one_item, c, RANK_FAILING);
+    tally_add_outdated(t, s, c);
     /* The hub alone cannot reach the scoring API: the agent could after the first failed probe. */
     t->scored_meanwhile += p == PAIR_SUSPENDED && cell &&
                            (int64_t)cell->succeeded * 1000 > tally_unhealthy_since_ms(counting->f, s);
@@ -190,6 +200,42 @@ static void totals_add(struct hub_totals *t, const struct fleet *f, const struct
         totals_add_served(t, c);
 }
 
+/* Whether the agent says that the score has no items, so that there is nothing to adjust. */
+static bool pair_lacks_items(const struct plan *plan, const struct hub_cluster *c, size_t entry)
+{
+    const struct report_cell *cell = report_find(&c->report, plan->entries[entry].score);
+    const struct hub_scorer *s = plan->entries[entry].owner;
+
+    if (!cell || !s || s->spec.fallback_score)
+        return false;
+    return cell->no_items || cell->state == SCORER_EMPTY || !cell->succeeded;
+}
+
+static bool adjustment_lacks_items(const struct plan *plan, const struct hub_cluster *c, size_t adjustment)
+{
+    const uint64_t *entries = plan->of_adjustments[adjustment].entries;
+
+    for (size_t i = 0; i < plan->n; i++)
+        if (entries[i / 64] >> (i % 64) & 1 && plan_group_has(c->group, i) && pair_lacks_items(plan, c, i))
+            return true;
+    return false;
+}
+
+static void counts_add_adjustments(struct counts *counts, const struct plan *plan,
+                                   const struct hub_cluster *c)
+{
+    bool is_adjusted = false;
+
+    for (size_t i = 0; i < plan->adjustments.n; i++) {
+        if (!plan_group_is_adjusted(plan, c->group, i))
+            continue;
+        is_adjusted = true;
+        counts->without_items[i] += adjustment_lacks_items(plan, c, i);
+    }
+    if (is_adjusted && c->report.exists && !(c->report.features & 1u << FEATURE_ADJUSTMENTS))
+        tally_name(&counts->totals.unadjusted, c, RANK_FAILING);
+}
+
 static void counts_add_cluster(const struct counting *counting, const struct hub_cluster *c)
 {
     const struct plan *plan = counting->f->plan;
@@ -198,12 +244,15 @@ static void counts_add_cluster(const struct counting *counting, const struct hub
     totals_add(&counting->counts->totals, counting->f, c);
     if (!cluster_is_served(c) || !c->group)
         return;
+    counts_add_adjustments(counting->counts, plan, c);
     for (size_t i = 0; i < plan->n; i++) {
         if (!counting->of_entries[i])
             continue;
         facts.cell = report_find(&c->report, plan->entries[i].score);
         if (plan_group_has(c->group, i))
             tally_add_pair(counting, i, c, &facts);
+        else if (plan_group_outdates(plan, c->group, i))
+            tally_add_outdated(counting->of_entries[i], plan->entries[i].owner, c);
         else if (c->group->left_out && plan_group_lacks(plan, c->group, i))
             counting->of_entries[i]->no_room++;
     }
@@ -239,6 +288,7 @@ struct counts *counts_new(const struct fleet *f)
     size_t n = 0;
 
     counts->expiry_ms = INT64_MAX;
+    counts->without_items = xcalloc(f->plan ? f->plan->adjustments.n + 1 : 1, sizeof(size_t));
     for (size_t i = 0; i < scorers->n; i++)
         counts_add_tally(&counting, scorers->by_age[i]);
     for (size_t at = 0; (c = map_next(clusters, &at));)
@@ -261,6 +311,7 @@ struct counts *counts_free(struct counts *c)
         free(t);
     map_done(&c->tallies);
     map_done(&c->expired);
+    free(c->without_items);
     free(c);
     return NULL;
 }
@@ -293,12 +344,20 @@ int64_t scorer_patience_ms(const struct hub_scorer *s)
     return s->distributed_ms ? s->distributed_ms + 2 * ms : INT64_MAX;
 }
 
-int64_t counts_next_change_ms(const struct counts *c, const struct scorers *scorers, unix_ms now)
+int64_t counts_next_change_ms(const struct counts *c, const struct observed *seen, unix_ms now)
 {
+    const struct scorers *scorers = &seen->scorers;
+    const struct fleet_adjustments *adjustments = &seen->configs.used.adjustments;
     int64_t next_ms = c->expiry_ms;
 
     for (size_t i = 0; i < scorers->n; i++) {
         int64_t until_ms = scorer_patience_ms(scorers->by_age[i]);
+
+        if (until_ms > now.ms && until_ms < next_ms)
+            next_ms = until_ms;
+    }
+    for (size_t i = 0; i < adjustments->n; i++) {
+        int64_t until_ms = adjustments->list[i].what.until.ms;
 
         if (until_ms > now.ms && until_ms < next_ms)
             next_ms = until_ms;

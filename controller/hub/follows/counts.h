@@ -8,6 +8,7 @@
 #include "controller/hub/rules/rules.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/map.h"
+#include "exporter/score/feature.h"
 
 enum { HUB_NAMED_CLUSTERS = 10 }; /* clusters named in a status */
 enum cluster_rank { RANK_FAILING, RANK_SILENT, RANK_PENDING };
@@ -39,9 +40,9 @@ struct tally {
     size_t api_healthy;                    /* its agent got an answer of the scoring API in the last round */
     struct counted_clusters api_unhealthy; /* its agent failed on the scoring API */
     struct counted_clusters write_errors, apply_errors;
-    struct counted_clusters unconfirmed; /* of up_to_date: neither applied nor an error yet */
-    struct named_clusters one_item;      /* their agents use the first of scoreItems only */
-    struct named_clusters named;         /* that do not score: failing ones first, pending ones last */
+    struct counted_clusters unconfirmed;      /* of up_to_date: neither applied nor an error yet */
+    struct named_clusters outdated[FEATURES]; /* their agents are too old for this part of the scorer */
+    struct named_clusters named;              /* that do not score: failing ones first, pending ones last */
 };
 
 /* Of all clusters. */
@@ -58,11 +59,13 @@ struct hub_totals {
     struct named_clusters named;           /* not written or not applied: those with an error first */
     struct counted_clusters works;         /* ManifestWorks that exist */
     struct counted_clusters without_addon; /* accepted, but not served: they lack the agent's add-on */
+    struct named_clusters unadjusted;      /* their agents are too old for the adjustments that they have */
 };
 
 struct counts {
     struct hub_totals totals;
-    int64_t expiry_ms; /* Unix time at which the next scores expire; INT64_MAX: none do */
+    int64_t expiry_ms;     /* Unix time at which the next scores expire; INT64_MAX: none do */
+    size_t *without_items; /* for each adjustment of the plan: clusters where a score has no items */
     /* Private: read by the functions below. */
     struct map tallies; /* by scorer: struct scorer_tally */
     struct map expired; /* the names of clusters on which scores have expired */
@@ -81,9 +84,9 @@ void counts_forget(struct counts *c, const struct hub_scorer *s);
 /* Until when (Unix time) a scorer without any score counts as starting: twice its interval after the first
  * distribution, or twice the time between reports if that is longer. INT64_MAX before the first one. */
 int64_t scorer_patience_ms(const struct hub_scorer *s);
-/* Unix time at which the next state changes by time alone: scores expire, or a scorer has waited long
- * enough. INT64_MAX: none does. */
-int64_t counts_next_change_ms(const struct counts *c, const struct scorers *scorers, unix_ms now);
+/* Unix time at which the next state changes by time alone: scores expire, a scorer has waited long enough,
+ * or an adjustment ends. INT64_MAX: none does. */
+int64_t counts_next_change_ms(const struct counts *c, const struct observed *seen, unix_ms now);
 
 enum { TALLY_FIELDS = 10 };
 

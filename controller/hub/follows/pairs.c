@@ -50,6 +50,8 @@ enum pair_state fleet_pair_state(const struct fleet *f, const struct hub_scorer 
         return PAIR_NOT_SENT;
     if (plan_group_has(c->group, s->share.entry))
         return pair_state(ret);
+    if (plan_group_outdates(f->plan, c->group, s->share.entry))
+        return PAIR_OUTDATED;
     if (plan_group_lacks(f->plan, c->group, s->share.entry))
         return PAIR_NO_ROOM;
     return s->spec.placements ? PAIR_NOT_SENT : PAIR_MASKED;

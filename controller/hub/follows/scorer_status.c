@@ -7,6 +7,7 @@
 
 #include "controller/hub/follows/bad_placement.h"
 #include "controller/hub/follows/common_conditions.h"
+#include "controller/hub/follows/config_status.h"
 #include "controller/hub/follows/counts.h"
 #include "controller/hub/follows/health.h"
 #include "controller/hub/follows/pairs.h"
@@ -23,6 +24,7 @@
 #include "controller/hub/rules/rules.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/text.h"
+#include "exporter/score/feature.h"
 
 enum scorer_condition {
     SCORER_HEALTHY,
@@ -93,12 +95,34 @@ static void clusters_set_suspended(const struct tally *t, struct condition *c)
     condition_say(c, TRUTH_FALSE, REASON_SUSPENDED, &text);
 }
 
+/* Clusters whose agents would refuse the list with this scorer, so that they get it without. */
+static size_t clusters_outdated(const struct tally *t)
+{
+    size_t n = 0;
+
+    for (enum feature f = 0; f < FEATURES; f++)
+        if (feature_refused() & 1u << f)
+            n = size_max(n, t->outdated[f].total);
+    return n;
+}
+
+static void clusters_set_outdated(const struct tally *t, struct condition *c)
+{
+    BUF_AUTO(text, SENTENCE_BYTES);
+
+    buf_puts(&text, "selected for ");
+    text_count(&text, t->selected, "cluster");
+    condition_say(c, TRUTH_FALSE, REASON_AGENTS_OUTDATED, &text);
+}
+
 static void clusters_set_distributed(const struct fleet *f, const struct hub_scorer *s, const struct tally *t,
                                      struct condition *c)
 {
     if (clusters_set_error(t, c) || clusters_set_bad_placement(f, s, t, c))
         return;
-    if (t->no_room)
+    if (clusters_outdated(t))
+        clusters_set_outdated(t, c);
+    else if (t->no_room)
         clusters_set_no_room(t, c);
     else if (!t->selected && s->share.n_without_addon)
         condition_set(c, TRUTH_FALSE, REASON_ADD_ON_MISSING, "selected for no cluster");
@@ -115,21 +139,6 @@ static void clusters_set_distributed(const struct fleet *f, const struct hub_sco
         condition_distributed(c, t->selected);
 }
 
-/* Agents that do not report may be as old. */
-static void clusters_add_one_item(const struct tally *t, struct condition *c)
-{
-    const char *names[HUB_NAMED_CLUSTERS];
-    struct named_facts facts = {.list = names, .total = t->one_item.total};
-    BUF_AUTO(text, SENTENCE_BYTES);
-
-    if (!facts.total)
-        return;
-    for (; facts.n < t->one_item.n; facts.n++)
-        names[facts.n] = t->one_item.list[facts.n]->name;
-    sentence_put_one_item(&text, &facts, t->selected);
-    condition_add(c, REASON_ITEMS_IGNORED, &text);
-}
-
 /* What keeps it from all clusters. False: nothing does. */
 static bool scorer_set_undistributed(const struct fleet *f, const struct hub_scorer *s, struct condition *c)
 {
@@ -142,8 +151,8 @@ static bool scorer_set_undistributed(const struct fleet *f, const struct hub_sco
         condition_format(c, TRUTH_FALSE, REASON_CONFIG_DELETING, "DynamicScoringConfig %s is being deleted",
                          HUB_CONFIG);
     else if (!config->masks.owner)
-        condition_format(c, TRUTH_FALSE, REASON_INVALID_MASKS, "DynamicScoringConfig %s: %s", HUB_CONFIG,
-                         config->masks_error);
+        condition_format(c, TRUTH_FALSE, config_invalid_reason(config), "DynamicScoringConfig %s: %s",
+                         HUB_CONFIG, config->error);
     else if (!effective_usable(&s->effective))
         condition_set(c, TRUTH_FALSE, REASON_NOT_SELECTED, "not distributed: there is no valid summary");
     else if (s->share.older)
@@ -172,7 +181,11 @@ static void scorer_set_distributed(const struct fleet *f, const struct hub_score
     if (scorer_set_undistributed(f, s, c))
         return;
     clusters_set_distributed(f, s, t, c);
-    clusters_add_one_item(t, c);
+    for (enum feature feature = 0; feature < FEATURES; feature++) {
+        size_t refused = feature_refused() & 1u << feature ? t->outdated[feature].total : 0;
+
+        condition_add_outdated(c, feature, &t->outdated[feature], t->selected + refused);
+    }
     condition_add_without_addon(f, c, s->share.n_without_addon, s->share.first_without_addon);
 }
 
@@ -512,7 +525,7 @@ static void scorer_set_ready(const struct fleet *f, const struct hub_scorer *s, 
     const struct tally *t = counts_of(f->counts, s);
     const struct condition *cause = scorer_blocking_condition(s, t, list);
     const struct condition *synced = &list[SCORER_SYNCED], *distributed = &list[SCORER_DISTRIBUTED];
-    bool is_partly = t->no_room && distributed->status == TRUTH_FALSE;
+    bool is_partly = (t->no_room || clusters_outdated(t)) && distributed->status == TRUTH_FALSE;
     const struct ready_facts facts = {.unsynced = synced->status == TRUTH_FALSE ? synced->message : NULL,
                                       .partly_distributed = is_partly ? distributed->message : NULL,
                                       .scoring = list[SCORER_SCORING].message};

@@ -112,11 +112,8 @@ void sentence_distributed(struct buf *b, size_t n)
     text_count(b, n, "cluster");
 }
 
-void sentence_masks(struct buf *b, const struct masks_facts *f)
+static void sentence_put_warnings(struct buf *b, const struct masks_facts *f)
 {
-    buf_printf(b, "%zu of ", f->idle);
-    text_count(b, f->n, "mask");
-    buf_puts(b, f->idle == 1 ? " matches nothing: " : " match nothing: ");
     for (size_t i = 0; i < f->n_warnings; i++) {
         if (i > 0)
             buf_puts(b, "; ");
@@ -124,6 +121,22 @@ void sentence_masks(struct buf *b, const struct masks_facts *f)
     }
     if (f->idle > f->n_warnings)
         buf_printf(b, "; and %zu more", f->idle - f->n_warnings);
+}
+
+void sentence_masks(struct buf *b, const struct masks_facts *f)
+{
+    buf_printf(b, "%zu of ", f->idle);
+    text_count(b, f->n, "mask");
+    buf_puts(b, f->idle == 1 ? " matches nothing: " : " match nothing: ");
+    sentence_put_warnings(b, f);
+}
+
+void sentence_adjustments(struct buf *b, const struct masks_facts *f)
+{
+    buf_printf(b, "%zu of ", f->idle);
+    text_count(b, f->n, "adjustment");
+    buf_puts(b, f->idle == 1 ? " changes nothing: " : " change nothing: ");
+    sentence_put_warnings(b, f);
 }
 
 void sentence_no_room_for(struct buf *b, const struct named_facts *scorers)
@@ -135,12 +148,22 @@ void sentence_no_room_for(struct buf *b, const struct named_facts *scorers)
     sentence_put_names(b, scorers);
 }
 
-void sentence_put_one_item(struct buf *b, const struct named_facts *clusters, size_t selected)
+void sentence_put_outdated(struct buf *b, const struct outdated_facts *f)
 {
+    static const char *const instead[FEATURES] = {
+        [FEATURE_SCORE_ITEMS] = "scoreItems and use the first only",
+        [FEATURE_REVERSED_RANGE] = "a scoreRange whose min is above its max and do not get this scorer",
+        [FEATURE_SCORE_TOLERANCE] = "scoreTolerance and write every change",
+        [FEATURE_SCORING_CLUSTER] = "${cluster} in the scoring endpoint and send it as it is",
+        [FEATURE_ADJUSTMENTS] = "adjustments and write scores as they are",
+    };
+
     buf_puts(b, "; agents on ");
-    sentence_put_share(b, clusters->total, selected);
-    buf_puts(b, " are too old for scoreItems and use the first only: ");
-    sentence_put_names(b, clusters);
+    sentence_put_share(b, f->clusters->total, f->of);
+    buf_puts(b, " are too old for ");
+    buf_puts(b, instead[f->feature]);
+    buf_puts(b, ": ");
+    sentence_put_names(b, f->clusters);
 }
 
 void sentence_reported(struct buf *b, const struct reported_facts *f)

@@ -4,6 +4,7 @@
 
 #include "controller/hub/rules/rules.h"
 #include "exporter/base/buf.h"
+#include "exporter/score/feature.h"
 
 /* Room for all parts of a sentence; the message of a condition cuts it. */
 enum { SENTENCE_BYTES = 4096 };
@@ -78,8 +79,17 @@ void sentence_masks(struct buf *b, const struct masks_facts *f);
  * c, d, e and 2 more" */
 void sentence_no_room_for(struct buf *b, const struct named_facts *scorers);
 
-/* "; agents on 3 of 5 clusters are too old for scoreItems and use the first only: c1, c2 and 1 more" */
-void sentence_put_one_item(struct buf *b, const struct named_facts *clusters, size_t selected);
+/* Likewise: "1 of 2 adjustments changes nothing: "hour": until has passed" */
+void sentence_adjustments(struct buf *b, const struct masks_facts *f);
+
+/* What agents do that are too old for a part of a scorer, or for adjustments: "; agents on 3 of 5 clusters
+ * are too old for scoreItems and use the first only: c1, c2 and 1 more" */
+struct outdated_facts {
+    enum feature feature;
+    const struct named_facts *clusters;
+    size_t of;
+};
+void sentence_put_outdated(struct buf *b, const struct outdated_facts *f);
 
 /* "unhealthy on 1 of 3 clusters: c1: timed out; healthy on 2" */
 struct reported_facts {

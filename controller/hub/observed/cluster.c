@@ -4,6 +4,7 @@
 
 #include "controller/hub/observed/change.h"
 #include "controller/hub/observed/object.h"
+#include "controller/hub/rules/adjustments.h"
 #include "controller/kube/condition.h"
 #include "controller/kube/watch.h"
 #include "controller/kube/writer.h"
@@ -11,6 +12,7 @@
 #include "exporter/base/hash.h"
 #include "exporter/base/invariant.h"
 #include "exporter/base/log.h"
+#include "exporter/score/feature.h"
 
 enum { UNAVAILABLE_BYTES = 256 };
 
@@ -62,6 +64,21 @@ unsigned cluster_see_addon(struct hub_cluster *c, const char *agent_namespace, c
            cluster_set_text(&c->addon_namespace, addon_other_namespace(agent_namespace, object));
 }
 
+/* Whether its labels or claims have changed. Of one that goes, the last ones stay. */
+static bool cluster_see_attributes(struct hub_cluster *c, const json_t *object)
+{
+    char *now = object ? cluster_attributes(object) : NULL;
+    bool is_same = !now || strcmp(now, cstr(c->attributes)) == 0;
+
+    if (is_same) {
+        free(now);
+        return false;
+    }
+    free(c->attributes);
+    c->attributes = now;
+    return true;
+}
+
 unsigned cluster_see_managed(struct hub_cluster *c, const json_t *object)
 {
     bool leaving = !object || object_is_deleting(object);
@@ -70,6 +87,8 @@ unsigned cluster_see_managed(struct hub_cluster *c, const json_t *object)
     bool is_unavailable = object_is_unavailable(object, "ManagedClusterConditionAvailable", why);
     unsigned changes = cluster_set_text(&c->unavailable, is_unavailable ? why : NULL);
 
+    if (cluster_see_attributes(c, object))
+        changes |= CHANGE_PLAN;
     if (c->managed == managed && c->leaving == leaving)
         return changes;
     c->managed = managed;
@@ -99,12 +118,18 @@ unsigned cluster_take_work(struct hub_cluster *c, struct work_found work)
     return cluster_set_text(&c->unapplied, NULL);
 }
 
+unsigned cluster_lacks(const struct hub_cluster *c)
+{
+    return c->report.exists ? feature_refused() & ~c->report.features : 0;
+}
+
 enum report_news cluster_see_report(struct hub_cluster *c, const json_t *object)
 {
     struct str text = work_feedback(object);
     uint64_t hash = text.n ? hash_bytes(text) : 0;
     struct report report;
     enum report_news news;
+    unsigned lacked;
     int r;
 
     if (c->report.hash == hash)
@@ -116,9 +141,10 @@ enum report_news cluster_see_report(struct hub_cluster *c, const json_t *object)
         return REPORT_UNCHANGED;
     }
     news = report_same(&c->report, &report) ? REPORT_TIMES : REPORT_CHANGED;
+    lacked = cluster_lacks(c);
     report_done(&c->report);
     c->report = report;
-    return news;
+    return cluster_lacks(c) == lacked ? news : REPORT_OF_OTHER_VERSION;
 }
 
 void cluster_forget_report(struct hub_cluster *c)
@@ -171,6 +197,7 @@ void clusters_free_removed(struct clusters *all)
         json_decref(c->write.text);
         report_done(&c->report);
         free(c->unavailable);
+        free(c->attributes);
         free(c->addon_unavailable);
         free(c->addon_namespace);
         free(c->unapplied);

@@ -34,6 +34,7 @@ struct hub_cluster {
     bool managed;            /* its ManagedCluster is accepted and not being deleted */
     bool leaving;            /* its ManagedCluster is being deleted, or is gone */
     char *unavailable;       /* why it is not available, one line; NULL: available, or unknown */
+    char *attributes;        /* cluster_attributes(), for the selectors of adjustments; NULL: none seen */
     char *addon_unavailable; /* likewise for the agent's add-on on it; NULL also without one */
     char *addon_namespace; /* where it is, if its agent looks for the ConfigMap in another place than ours */
     /* Of its ManifestWork, as last seen, or as an acknowledged write has left it. clusters.c */
@@ -79,10 +80,14 @@ enum report_news {
     REPORT_UNCHANGED,
     REPORT_TIMES, /* nothing but times */
     REPORT_CHANGED,
+    REPORT_OF_OTHER_VERSION, /* the agent knows other features: it may get other summaries */
 };
 /* Reads the report in the ManifestWork's status. One that cannot be read leaves the last one active. */
 enum report_news cluster_see_report(struct hub_cluster *c, const json_t *object);
 void cluster_forget_report(struct hub_cluster *c);
+/* The features without which its agent would refuse the whole list, and which it does not name: it is of
+ * an older version. 0 while nothing is known of the agent. */
+unsigned cluster_lacks(const struct hub_cluster *c);
 
 /* Sets a text that may be NULL, and says whether that changes how the cluster counts. */
 unsigned cluster_set_text(char **field, const char *text);

@@ -4,12 +4,14 @@
 
 #include "controller/hub/observed/change.h"
 #include "controller/hub/observed/object.h"
+#include "controller/hub/rules/adjustments.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/log.h"
 
 static void config_done(struct hub_config *c)
 {
     masks_done(&c->masks);
+    fleet_adjustments_done(&c->adjustments);
     last_status_done(&c->last_status);
     json_decref(c->object);
     *c = (struct hub_config){0};
@@ -31,18 +33,28 @@ static unsigned config_see_other(struct configs *all, const char *name, json_t *
     return CHANGE_NONE;
 }
 
-/* Invalid masks leave the last valid ones active. */
-static void config_read_masks(struct hub_config *c)
+/* Invalid masks or adjustments leave the last valid ones of both active. */
+static void config_read_spec(struct hub_config *c)
 {
-    struct masks masks;
+    CLEANUP(masks_done) struct masks masks = {0};
+    struct fleet_adjustments adjustments;
 
-    if (masks_read(&masks, c->object, c->masks_error) < 0) {
-        log_warn("invalid masks, the last valid ones stay active", L_STR("err", c->masks_error));
+    c->is_error_of_adjustments = false;
+    if (masks_read(&masks, c->object, c->error) < 0) {
+        log_warn("invalid masks, the last valid ones stay active", L_STR("err", c->error));
         return;
     }
-    c->masks_error[0] = '\0';
+    if (fleet_adjustments_read(&adjustments, c->object, c->error) < 0) {
+        c->is_error_of_adjustments = true;
+        log_warn("invalid adjustments, the last valid ones stay active", L_STR("err", c->error));
+        return;
+    }
+    c->error[0] = '\0';
     masks_done(&c->masks);
     c->masks = masks;
+    masks = (struct masks){0};
+    fleet_adjustments_done(&c->adjustments);
+    c->adjustments = adjustments;
 }
 
 static unsigned config_see_used(struct configs *all, json_t *object)
@@ -62,7 +74,7 @@ static unsigned config_see_used(struct configs *all, json_t *object)
     json_decref(c->object);
     c->object = json_incref(object);
     if (is_edited) {
-        config_read_masks(c);
+        config_read_spec(c);
         changes |= CHANGE_EDITED | CHANGE_PLAN;
     }
     if (had_finalizer != object_has_finalizer(object, HUB_FINALIZER))

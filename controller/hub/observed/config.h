@@ -7,9 +7,12 @@
 #include "exporter/base/map.h"
 
 struct hub_config {
-    json_t *object;        /* NULL: does not exist */
-    struct masks masks;    /* the last valid ones; owner is NULL without any */
-    char masks_error[256]; /* why the newest are invalid */
+    json_t *object; /* NULL: does not exist */
+    /* The last valid ones, of one version of the object; their owner is NULL without any. */
+    struct masks masks;
+    struct fleet_adjustments adjustments;
+    char error[256];              /* why the newest are invalid; "" if they are valid */
+    bool is_error_of_adjustments; /* else it is of the masks */
     struct last_status last_status;
 };
 

@@ -3,6 +3,7 @@
  * nothing of the hub. */
 #include "controller/hub/pages/web.h"
 
+#include "controller/hub/follows/adjusted.h"
 #include "controller/hub/follows/condition.h"
 #include "controller/hub/follows/counts.h"
 #include "controller/hub/follows/health.h"
@@ -22,6 +23,8 @@
 #include "controller/hub/written/statuses.h"
 #include "controller/kube/condition.h"
 #include "controller/kube/json.h"
+#include "controller/kube/time.h"
+#include "controller/placement/adjust.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
@@ -31,6 +34,7 @@
 #include "exporter/http/http.h"
 #include "exporter/http/httpd.h"
 #include "exporter/metric/metrics.h"
+#include "exporter/score/feature.h"
 #include "exporter/ui/list.h"
 #include "exporter/ui/member.h"
 
@@ -190,7 +194,8 @@ static bool scorer_is_degraded(const struct fleet *f, const struct hub_scorer *s
         return true;
     if ((p->probe.asked && !p->probe.ok) || (p->config.asked && !p->config.ok))
         return true;
-    return t->no_room || (t->named.n && t->named.ranks[0] != RANK_PENDING);
+    return t->no_room || t->outdated[FEATURE_REVERSED_RANGE].n ||
+           (t->named.n && t->named.ranks[0] != RANK_PENDING);
 }
 
 /* Only the leader probes and counts: on a standby, what the leader wrote is all there is. */
@@ -664,6 +669,32 @@ static void status_masks(struct buf *o, const struct fleet *f)
     buf_puts(o, "]");
 }
 
+static void status_adjustment(struct buf *o, const struct fleet *f, size_t i)
+{
+    const struct adjustment *a = &f->seen->configs.used.adjustments.list[i].what;
+    char until[KUBE_TIME_BYTES] = "";
+
+    if (a->until.ms)
+        kube_time_format(a->until, until);
+    item_begin(o);
+    member_text(o, "name", a->name);
+    member_text(o, "scoreName", a->score);
+    member_number(o, a->how == ADJUST_SET ? "set" : "add", a->value);
+    member_words(o, "until", until);
+    member_words(o, "reason", a->reason);
+    if (adjustments_are_counted(f)) {
+        BUF_AUTO(warning, WARNING_BYTES);
+
+        adjustment_warning(&warning, f, i);
+        buf_putc(&warning, '\0');
+        member_count(o, "clusters", f->plan->of_adjustments[i].clusters);
+        member_count(o, "scores", adjustment_scores(f->plan, i));
+        member_count(o, "withoutItems", f->counts->without_items[i]);
+        member_words(o, "warning", warning.p);
+    }
+    buf_puts(o, "}");
+}
+
 static void status_config(struct buf *o, const struct fleet *f)
 {
     const struct configs *configs = &f->seen->configs;
@@ -675,7 +706,11 @@ static void status_config(struct buf *o, const struct fleet *f)
     member_bool(o, "present", configs->used.object);
     member_bool(o, "wanted", configs_distribute(configs));
     status_masks(o, f);
-    member_words(o, "error", configs->used.masks_error);
+    member_list(o, "adjustments");
+    for (size_t i = 0; i < configs->used.adjustments.n; i++)
+        status_adjustment(o, f, i);
+    buf_puts(o, "]");
+    member_words(o, "error", configs->used.error);
     member_words(o, "statusError", configs->used.last_status.status.last_error);
     member_list(o, "ignored");
     while ((other = map_next(&configs->others, &at))) {

@@ -7,10 +7,13 @@
 #include "exporter/base/text.h"
 #include "exporter/http/http.h"
 #include "exporter/num/num.h"
+#include "exporter/score/feature.h"
 #include "exporter/score/format.h"
+#include "exporter/score/scoring_url.h"
 
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 struct merged {
     const struct scorer_spec *spec;
@@ -218,12 +221,28 @@ static bool effective_tokens_stay(const struct scorer_spec *spec, struct str sum
  * A missing value is left out, for summary_parse() to report. URLs need no ceiling of their own: the
  * documents that they come from have one. */
 
+/* Percent-encoded, but for each ${cluster}, which agents find and replace. */
+static void url_put_text(struct buf *into, struct str text)
+{
+    const char *found;
+
+    while (text.n && (found = memmem(text.p, text.n, CLUSTER_PLACEHOLDER.p, CLUSTER_PLACEHOLDER.n))) {
+        struct str before = {text.p, (size_t)(found - text.p)};
+        size_t taken = before.n + CLUSTER_PLACEHOLDER.n;
+
+        buf_put_url(into, before);
+        buf_put_str(into, CLUSTER_PLACEHOLDER);
+        text = (struct str){text.p + taken, text.n - taken};
+    }
+    buf_put_url(into, text);
+}
+
 static void url_put_value(struct buf *into, const json_t *v)
 {
     char number[NUM_MAX];
 
     if (json_is_string(v))
-        buf_put_url(into, (struct str){json_string_value(v), json_string_length(v)});
+        url_put_text(into, (struct str){json_string_value(v), json_string_length(v)});
     else if (json_is_integer(v))
         buf_printf(into, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
     else if (json_is_real(v))
@@ -276,16 +295,34 @@ static json_t *text_endpoint(const char *host, const char *path, const json_t *p
     return json_stringn(url.p, url.n);
 }
 
+/* Takes the reference; a NULL is left out. */
+static void summary_set(json_t *summary, const char *key, json_t *value)
+{
+    if (value)
+        json_object_set_new(summary, key, value);
+}
+
+static void summary_set_text(json_t *summary, const char *key, const char *value)
+{
+    summary_set(summary, key, value ? json_string(value) : NULL);
+}
+
 static json_t *text_source(const struct source_spec *s)
 {
     const struct source_kind *kind = source_kind(s->type);
     bool no_endpoint = !kind->path || (kind->endpoint_is_optional && !s->host);
 
-    return json_pack("{s:s, s:o*, s:s, s:s, s:s*, s:I, s:I}", "sourceType", source_type_word(s->type),
-                     "sourceEndpoint", no_endpoint ? json_string("") : text_endpoint(s->host, s->path, NULL),
-                     "sourceEndpointAuthName", cstr(s->auth.token.name), "sourceEndpointAuthKey",
-                     cstr(s->auth.token.key), "sourceQuery", s->query, "sourceRange", (json_int_t)s->range_s,
-                     "sourceStep", (json_int_t)s->step_s);
+    json_t *source = json_object();
+
+    summary_set_text(source, "sourceType", source_type_word(s->type));
+    summary_set(source, "sourceEndpoint",
+                no_endpoint ? json_string("") : text_endpoint(s->host, s->path, NULL));
+    summary_set_text(source, "sourceEndpointAuthName", cstr(s->auth.token.name));
+    summary_set_text(source, "sourceEndpointAuthKey", cstr(s->auth.token.key));
+    summary_set_text(source, "sourceQuery", s->query);
+    summary_set(source, "sourceRange", json_integer(s->range_s));
+    summary_set(source, "sourceStep", json_integer(s->step_s));
+    return source;
 }
 
 /* As written, but 5.0 as 5. */
@@ -296,35 +333,60 @@ static json_t *text_value(const json_t *v)
     return v && kube_int(v, &n, NULL) ? json_integer(n) : json_incref((json_t *)(uintptr_t)v);
 }
 
-/* The summary, a new reference: several sources are in `sources`, the first also in its own fields. */
-static json_t *merged_summary(const struct merged *m)
+/* The first source is in the summary's own fields, also where there are several. */
+static void summary_set_sources(json_t *summary, const struct merged *m)
 {
     static const struct source_spec none = {.type = SOURCE_NONE, .query = ""};
-    const struct scorer_spec *spec = m->spec;
-    const struct scoring_spec *scoring = &m->scoring;
-    json_auto_t *source = text_source(m->n_sources ? &m->sources[0] : &none), *rest = NULL;
-    json_t *o = json_pack("{s:s*, s:s*}", "name", m->name, "scoreName", m->score_name), *list;
-    const json_t *first = json_array_get(spec->score_items, 0);
-    const char *format = spec->dimension_format ?: kube_str(first, "format", NULL);
-    const char *aggregation = spec->aggregation ?: kube_str(first, "aggregation", NULL);
+    json_auto_t *first = text_source(m->n_sources ? &m->sources[0] : &none);
+    json_t *list;
 
-    rest = json_pack("{s:o*, s:I, s:s, s:s, s:s, s:s, s:s, s:s*, s:o*, s:o*, s:o*, s:o*}", "scoringEndpoint",
-                     text_endpoint(scoring->host, scoring->path, m->params), "scoringInterval",
-                     (json_int_t)scoring->interval_s, "scoringEndpointAuthName",
-                     cstr(scoring->auth.token.name), "scoringEndpointAuthKey", cstr(scoring->auth.token.key),
-                     "location", spec->location ? spec->location : "Internal", "scoreDestination",
-                     spec->destination ? spec->destination : "AddOnPlacementScore", "scoreDimensionFormat",
-                     format ? format : "${scoreName}", "scoreAggregation", aggregation, "scoreItems",
-                     text_value(spec->score_items), "scoreRange", text_value(spec->score_range),
-                     "fallbackScore", text_value(spec->fallback_score), "timeout", text_value(spec->timeout));
-    (void)json_object_update(o, source);
-    (void)json_object_update(o, rest);
+    json_object_update(summary, first);
     if (m->n_sources < 2)
-        return o;
-    json_object_set_new(o, "sources", list = json_array());
+        return;
+    list = json_array();
     for (size_t i = 0; i < m->n_sources; i++)
         json_array_append_new(list, text_source(&m->sources[i]));
-    return o;
+    json_object_set_new(summary, "sources", list);
+}
+
+static void summary_set_scoring(json_t *summary, const struct merged *m)
+{
+    const struct scoring_spec *scoring = &m->scoring;
+
+    summary_set(summary, "scoringEndpoint", text_endpoint(scoring->host, scoring->path, m->params));
+    summary_set(summary, "scoringInterval", json_integer(scoring->interval_s));
+    summary_set_text(summary, "scoringEndpointAuthName", cstr(scoring->auth.token.name));
+    summary_set_text(summary, "scoringEndpointAuthKey", cstr(scoring->auth.token.key));
+}
+
+/* What becomes of the scores. Older agents read the fields of the first item in place of the list. */
+static void summary_set_scores(json_t *summary, const struct scorer_spec *spec)
+{
+    const json_t *first = json_array_get(spec->score_items, 0);
+    const char *format = spec->dimension_format ?: kube_str(first, "format", NULL);
+
+    summary_set_text(summary, "location", spec->location ?: "Internal");
+    summary_set_text(summary, "scoreDestination", spec->destination ?: "AddOnPlacementScore");
+    summary_set_text(summary, "scoreDimensionFormat", format ?: "${scoreName}");
+    summary_set_text(summary, "scoreAggregation", spec->aggregation ?: kube_str(first, "aggregation", NULL));
+    summary_set(summary, "scoreItems", text_value(spec->score_items));
+    summary_set(summary, "scoreRange", text_value(spec->score_range));
+    summary_set(summary, "scoreTolerance", text_value(spec->score_tolerance));
+    summary_set(summary, "fallbackScore", text_value(spec->fallback_score));
+}
+
+/* The summary, a new reference. Its members keep their order: a summary with another text is a new one. */
+static json_t *merged_summary(const struct merged *m)
+{
+    json_t *summary = json_object();
+
+    summary_set_text(summary, "name", m->name);
+    summary_set_text(summary, "scoreName", m->score_name);
+    summary_set_sources(summary, m);
+    summary_set_scoring(summary, m);
+    summary_set_scores(summary, m->spec);
+    summary_set(summary, "timeout", text_value(m->spec->timeout));
+    return summary;
 }
 
 /* ---- What agents make of it ----
@@ -394,6 +456,12 @@ void effective_overrides(const struct scorer_spec *spec, const struct api_config
     overrides_add(into, false, synced, &spec->own, "spec");
 }
 
+/* A placeholder in the scoring endpoint: in its path or in one of its params, of either document. */
+static bool check_is_of_scoring(const struct doc_problem *x, const struct field *f)
+{
+    return f && x->kind == PROBLEM_WARNING && strcmp(cstr(f->key), "scoringEndpoint") == 0;
+}
+
 /* Appends a problem of the summary, whose path is "sourceStep" or "sources[1].sourceStep", with the field as
  * the DynamicScorer or /config spells it. Returns whether it is the DynamicScorer's. */
 static bool check_put(struct buf *into, const struct doc_problem *x, const struct merged *m)
@@ -421,12 +489,16 @@ static bool check_put(struct buf *into, const struct doc_problem *x, const struc
     else if (f && f->is_of_source)
         (void)strcpy(object, "source.");
     text_join(into, "; ");
-    if (!api && key.n)
-        buf_puts(into, "spec.");
-    buf_puts(into, object);
-    buf_put_str(into, f ? str_of(f->path) : key);
-    if (api)
-        buf_puts(into, " in /config");
+    if (check_is_of_scoring(x, f)) {
+        buf_puts(into, "scoring");
+    } else {
+        if (!api && key.n)
+            buf_puts(into, "spec.");
+        buf_puts(into, object);
+        buf_put_str(into, f ? str_of(f->path) : key);
+        if (api)
+            buf_puts(into, " in /config");
+    }
     buf_puts(into, key.n ? path.p + key.n : x->text);
     return f && !x->missing && !api;
 }
@@ -453,6 +525,7 @@ static void effective_put_text(struct effective *e, const struct merged *m)
     CLEANUP(summary_done) struct summary s = {0};
     json_auto_t *o = merged_summary(m);
     BUF_AUTO(text, SUMMARY_MAX_BYTES);
+    BUF_AUTO(unknown, SUMMARY_MAX_BYTES);
 
     e->reason = EFFECTIVE_INCOMPLETE;
     kube_json_print(o, &text);
@@ -467,9 +540,11 @@ static void effective_put_text(struct effective *e, const struct merged *m)
     }
     e->reason = EFFECTIVE_OK;
     e->interval_ms = s.interval_ms;
-    e->n_items = s.n_items;
+    e->needs = feature_needs(&s);
     for (size_t i = 0; i < s.n_items; i++)
         e->unknown_placeholder |= format_mistake(s.items[i].format).n > 0;
+    scoring_url_unknown(s.scoring_endpoint, &unknown);
+    e->unknown_placeholder |= unknown.n > 0;
     (void)check_list(e->warning, &p, PROBLEM_WARNING, m);
     buf_shrink(&text);
     e->text = buf_take(&text);
@@ -536,7 +611,7 @@ bool effective_resume(struct effective *ret, struct str text, enum config_source
         .mode = source == CONFIG_FROM_API ? SYNC_FULL : SYNC_NONE,
         .source = source,
         .interval_ms = s.interval_ms,
-        .n_items = s.n_items,
+        .needs = feature_needs(&s),
         .score_name = xstrdup(s.score_name),
         .text.max = SUMMARY_MAX_BYTES,
         .kept = true,

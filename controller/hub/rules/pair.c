@@ -28,6 +28,7 @@ const struct pair_info pair_info[PAIR_STATES] = {
     [PAIR_BEHIND] = {"behind", "behind", PAIR_CLASS_WAITING, "warning", false},
     [PAIR_WAITING] = {"waiting", "waiting", PAIR_CLASS_WAITING, "pending", true},
     [PAIR_NO_ROOM] = {"noRoom", "no room", PAIR_CLASS_UNSELECTED, "error", false},
+    [PAIR_OUTDATED] = {"outdated", "agent too old", PAIR_CLASS_UNSELECTED, "error", false},
     [PAIR_MASKED] = {"masked", "masked", PAIR_CLASS_UNSELECTED, "none", false},
     [PAIR_NOT_SENT] = {"notSent", "not sent", PAIR_CLASS_UNSELECTED, "none", false},
     [PAIR_OLD_CONFIG] = {"refused", "old configuration", PAIR_CLASS_SCORING, "warning", true},
@@ -221,6 +222,7 @@ static void pair_put_reason(struct buf *b, enum pair_state s, const struct pair_
         break;
     case PAIR_BEHIND:
     case PAIR_NO_ROOM:
+    case PAIR_OUTDATED:
     case PAIR_MASKED:
     case PAIR_NOT_SENT:
     case PAIR_OK:

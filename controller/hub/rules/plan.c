@@ -93,6 +93,25 @@ static void plan_compile_masks(struct plan *p, const struct masks *masks)
     }
 }
 
+static void plan_compile_adjustments(struct plan *p, const struct fleet_adjustments *adjustments)
+{
+    size_t n = adjustments->n;
+
+    p->adjustments = fleet_adjustments_copy(adjustments);
+    p->adjustment_words = n / 64 + 1;
+    p->of_adjustments = xcalloc(n + 1, sizeof(*p->of_adjustments));
+    p->adjustment_sets = xcalloc(2 * n + 1, p->words * sizeof(uint64_t));
+    for (size_t i = 0; i < n; i++) {
+        struct plan_adjustment *a = &p->of_adjustments[i];
+
+        a->entries = &p->adjustment_sets[2 * i * p->words];
+        a->matched = a->entries + p->words;
+        for (size_t k = 0; k < p->n; k++)
+            if (glob_match(adjustments->list[i].what.score, p->entries[k].score_name))
+                set_bit(a->entries, k);
+    }
+}
+
 /* Removes from the set what the masks of that cluster leave out, and counts the cluster for each. */
 static void plan_apply(struct plan *p, const char *name, uint64_t *set)
 {
@@ -100,6 +119,31 @@ static void plan_apply(struct plan *p, const char *name, uint64_t *set)
         m->clusters++;
         for (size_t i = 0; i < p->words; i++)
             set[i] &= ~m->entries[i];
+    }
+}
+
+/* Sets the bits of the adjustments that change a score of the cluster, which has the entries of `set`, and
+ * counts it for each. */
+static void plan_adjust(struct plan *p, const struct plan_cluster *c, const uint64_t *set, uint64_t *ret)
+{
+    json_auto_t *attributes =
+        p->adjustments.has_selectors && c->attributes ? json_loads(c->attributes, 0, NULL) : NULL;
+
+    for (size_t i = 0; i < p->adjustments.n; i++) {
+        struct plan_adjustment *a = &p->of_adjustments[i];
+        bool changes = false;
+
+        if (!fleet_adjustment_selects(&p->adjustments.list[i], c->name, attributes))
+            continue;
+        a->selected++;
+        for (size_t k = 0; k < p->words; k++) {
+            changes |= (a->entries[k] & set[k]) != 0;
+            a->matched[k] |= a->entries[k] & set[k];
+        }
+        if (!changes)
+            continue;
+        set_bit(ret, i);
+        a->clusters++;
     }
 }
 
@@ -168,9 +212,11 @@ static size_t entries_bytes(const struct plan_entry *entries, size_t n)
     return bytes;
 }
 
-struct plan *plan_new(const struct plan_entry *entries, size_t n, const struct masks *masks, size_t max_bytes)
+struct plan *plan_new(const struct plan_entry *entries, size_t n, const struct masks *masks,
+                      const struct fleet_adjustments *adjustments, size_t max_bytes)
 {
     static const struct masks none;
+    static const struct fleet_adjustments unadjusted;
     struct plan *p = xcalloc(1, sizeof(*p));
     size_t bytes = entries_bytes(entries, n);
     char *at;
@@ -190,6 +236,7 @@ struct plan *plan_new(const struct plan_entry *entries, size_t n, const struct m
     invariant(at < p->storage + bytes);
     qsort_r(p->by_name, n, sizeof(size_t), plan_compare_names, p->entries);
     plan_compile_masks(p, masks);
+    plan_compile_adjustments(p, adjustments ?: &unadjusted);
     return p;
 }
 
@@ -206,6 +253,9 @@ struct plan *plan_free(struct plan *p)
     masks_done(&p->masks);
     free(p->of_masks);
     free(p->mask_sets);
+    fleet_adjustments_done(&p->adjustments);
+    free(p->of_adjustments);
+    free(p->adjustment_sets);
     free(p->globs);
     free(p->entries);
     free(p->by_name);
@@ -214,19 +264,38 @@ struct plan *plan_free(struct plan *p)
     return NULL;
 }
 
-static struct plan_group *group_new(const struct plan *p, const uint64_t *wanted, const char *key)
+/* Where the sets of a group are that is made, one behind the other. */
+static size_t plan_set_words(const struct plan *p)
 {
-    struct plan_group *g = xcalloc(1, sizeof(*g) + 2 * p->words * sizeof(uint64_t));
+    return p->words + p->adjustment_words;
+}
+
+void plan_adjustments_text(const struct plan *p, const struct plan_group *g, struct buf *into)
+{
+    fleet_adjustments_text(&p->adjustments, &g->set[2 * p->words], into);
+}
+
+/* sets: the entries that are meant for it, and its adjustments. */
+static struct plan_group *group_new(const struct plan *p, const uint64_t *sets, unsigned lacks,
+                                    const char *key)
+{
+    struct plan_group *g = xcalloc(1, sizeof(*g) + (p->words + plan_set_words(p)) * sizeof(uint64_t));
     BUF_AUTO(text, p->max_bytes);
     BUF_AUTO(suspended, p->max_bytes);
+    BUF_AUTO(adjustments, SIZE_MAX);
     size_t room = p->max_bytes - EMPTY_BYTES;
 
-    memcpy(&g->set[p->words], wanted, p->words * sizeof(uint64_t));
+    g->lacks = lacks;
+    memcpy(&g->set[p->words], sets, plan_set_words(p) * sizeof(uint64_t));
+    plan_adjustments_text(p, g, &adjustments);
+    if (buf_failed(&adjustments) < 0) /* it has no ceiling */
+        memory_exhausted(adjustments.n);
+    room -= size_min(room, escaped_bytes(buf_str(&adjustments)));
     /* Adds entries in order while there is room, suspended last; one that is too large keeps out no other. */
     for (size_t i = 0; i < p->n; i++) {
         size_t bytes = p->entries[i].escaped + (g->scorers > 0); /* with a comma */
 
-        if (!plan_group_lacks(p, g, i))
+        if (!plan_group_lacks(p, g, i)) /* not meant for it, or too new for its agents */
             continue;
         if (bytes > room) {
             g->left_out++;
@@ -241,29 +310,34 @@ static struct plan_group *group_new(const struct plan *p, const uint64_t *wanted
     plan_text(p, g, true, &suspended);
     invariant(buf_failed(&text) == 0 && buf_failed(&suspended) == 0);
     g->key = xstrdup(key);
-    g->bytes = text.n + suspended.n;
-    g->hash = plan_hash_lists(plan_hash(buf_str(&text)), buf_str(&suspended));
+    g->bytes = text.n + suspended.n + adjustments.n;
+    g->hash = plan_hash_lists(plan_hash(buf_str(&text)), buf_str(&suspended), buf_str(&adjustments));
     return g;
 }
 
-const struct plan_group *plan_group_of(struct plan *p, const char *cluster)
+const struct plan_group *plan_group_of(struct plan *p, const struct plan_cluster *c)
 {
-    CLEANUP(cleanup_free) uint64_t *wanted = xcalloc(p->words, sizeof(*wanted));
-    CLEANUP(cleanup_free) char *key = xmalloc(p->words * 16 + 1);
+    CLEANUP(cleanup_free) uint64_t *sets = xcalloc(plan_set_words(p), sizeof(*sets));
+    BUF_AUTO(key, SIZE_MAX);
     struct plan_group *g;
 
     for (size_t i = 0; i < p->n; i++)
-        if (!p->entries[i].clusters || map_get(p->entries[i].clusters, cluster))
-            set_bit(wanted, i);
-    plan_apply(p, cluster, wanted); /* a name has no wildcard */
+        if (!p->entries[i].clusters || map_get(p->entries[i].clusters, c->name))
+            set_bit(sets, i);
+    plan_apply(p, c->name, sets); /* a name has no wildcard */
     for (size_t i = 0; i < p->n_globs; i++)
-        if (glob_match(p->globs[i], cluster))
-            plan_apply(p, p->globs[i], wanted);
-    for (size_t i = 0; i < p->words; i++)
-        (void)sprintf(key + i * 16, "%016" PRIx64, wanted[i]);
-    g = map_get(&p->groups, key);
+        if (glob_match(p->globs[i], c->name))
+            plan_apply(p, p->globs[i], sets);
+    plan_adjust(p, c, sets, &sets[p->words]);
+    buf_printf(&key, "%x", c->lacks);
+    for (size_t i = 0; i < plan_set_words(p); i++)
+        buf_printf(&key, " %" PRIx64, sets[i]);
+    buf_putc(&key, '\0');
+    if (buf_failed(&key) < 0) /* it has no ceiling */
+        memory_exhausted(key.n);
+    g = map_get(&p->groups, key.p);
     if (!g) {
-        g = group_new(p, wanted, key);
+        g = group_new(p, sets, c->lacks, key.p);
         map_set(&p->groups, g->key, g);
     }
     return g;
@@ -291,7 +365,13 @@ uint64_t plan_hash(struct str text)
     return hash_bytes(text) ?: 1;
 }
 
-uint64_t plan_hash_lists(uint64_t summaries, struct str suspended)
+uint64_t plan_hash_lists(uint64_t summaries, struct str suspended, struct str adjustments)
 {
-    return (suspended.n ? hash_chain_u64(summaries, hash_bytes(suspended)) : summaries) ?: 1;
+    uint64_t h = summaries;
+
+    if (suspended.n)
+        h = hash_chain_u64(h, hash_bytes(suspended));
+    if (adjustments.n) /* as of one list more, also where none is suspended */
+        h = hash_chain_u64(hash_chain_u64(h, 0), hash_bytes(adjustments));
+    return h ?: 1;
 }

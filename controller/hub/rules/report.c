@@ -41,6 +41,15 @@ static struct str read_raw(struct str value)
     return value.n && *value.p == '"' ? (struct str){value.p + 1, value.n - 2} : (struct str){0};
 }
 
+/* The bit of the feature that is named; 0 for another word, of a newer agent. */
+static unsigned read_feature(struct str value)
+{
+    for (enum feature f = 0; f < FEATURES; f++)
+        if (jr_key_is(read_raw(value), feature_word(f)))
+            return 1u << f;
+    return 0;
+}
+
 static uint64_t read_score(struct str raw)
 {
     CLEANUP(cleanup_free) char *plain = NULL;
@@ -151,7 +160,7 @@ DEFINE_ORDER(report_by_score, struct report_cell, COMPARE(a->score, b->score))
 
 int report_parse(struct report *ret, struct str text)
 {
-    enum { CONFIG_OK, PROBLEMS, HUB_ERROR, FEATURES, SCORERS, NOT_SHOWN, CLOCK, MEMBERS };
+    enum { CONFIG_OK, PROBLEMS, HUB_ERROR, KNOWN, SCORERS, NOT_SHOWN, CLOCK, MEMBERS };
     static const char *const names[MEMBERS] = {
         "configurationInForce", "configurationProblems", "hubError", "features", "scorers", "notShown",
         "clockOffsetSeconds"};
@@ -170,10 +179,10 @@ int report_parse(struct report *ret, struct str text)
     /* Only reports have one of these. */
     if (!to.config_ok && !str_eq(v[CONFIG_OK], STR("false")) && !str_starts(v[SCORERS], STR("[")))
         return -EINVAL;
-    jr_init(&j, v[FEATURES], JR_STRICT);
+    jr_init(&j, v[KNOWN], JR_STRICT);
     jr_array(&j);
     while (jr_item(&j) && jr_skip(&j, &one))
-        to.takes_items |= jr_key_is(read_raw(one), "scoreItems");
+        to.features |= read_feature(one);
     jr_init(&j, v[SCORERS], JR_STRICT);
     jr_array(&j);
     while (jr_item(&j) && jr_skip(&j, &one))
@@ -219,7 +228,7 @@ void report_done(struct report *r)
 bool report_same(const struct report *a, const struct report *b)
 {
     bool same = a->exists == b->exists && a->config_ok == b->config_ok &&
-                a->config_rejected == b->config_rejected && a->takes_items == b->takes_items &&
+                a->config_rejected == b->config_rejected && a->features == b->features &&
                 a->clock_offset_s == b->clock_offset_s && a->n == b->n && a->not_shown == b->not_shown &&
                 a->n_errors == b->n_errors && strcmp(cstr(a->problem), cstr(b->problem)) == 0;
 

@@ -1,10 +1,12 @@
 /* Pure rules: which summaries each cluster gets, the ManifestWork that carries them, and what comes back. */
 #pragma once
 
+#include "controller/hub/rules/adjustments.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/map.h"
+#include "exporter/score/feature.h"
 #include "exporter/score/scorer_state.h"
 #include "exporter/score/summary.h"
 
@@ -65,7 +67,7 @@ struct scorer_spec {
     struct token_ref config_token;      /* of configAuth; the Secret is in the controller's namespace */
     const char *location, *destination; /* canonical spellings */
     const char *dimension_format, *aggregation;
-    const json_t *score_items, *score_range, *fallback_score, *timeout; /* as written */
+    const json_t *score_items, *score_range, *score_tolerance, *fallback_score, *timeout; /* as written */
     const json_t *placements; /* names of Placements whose clusters get it; NULL: all clusters do */
     struct api_config own;
 };
@@ -102,13 +104,13 @@ struct effective {
     enum effective_reason reason;
     char error[SPEC_WHY_BYTES]; /* names the fields as the DynamicScorer spells them; empty on EFFECTIVE_OK */
     char warning[SPEC_WHY_BYTES]; /* on EFFECTIVE_OK: what may be a mistake; usually empty */
-    bool unknown_placeholder;     /* it is about one in a format of items */
+    bool unknown_placeholder;     /* it is about one, in a format of items or in the URL of the scoring API */
     enum sync_mode mode;
     enum config_source source;
     char *score_name; /* also set on errors in other fields; NULL when unknown */
     struct buf text;  /* the summary, a compact JSON object; empty unless EFFECTIVE_OK or kept */
     int64_t interval_ms;
-    size_t n_items;          /* of scoreItems, of which older agents use the first; 1 without */
+    unsigned needs;          /* features of agents (exporter/score/feature.h) that do all it says */
     bool only_spec_is_wrong; /* on EFFECTIVE_INCOMPLETE: no /config would help */
     bool kept; /* the last good summary stays active: only reason and error are about the newest */
 };
@@ -159,7 +161,7 @@ struct report {
     bool exists;          /* an agent has reported */
     bool config_ok;       /* configurationInForce */
     bool config_rejected; /* the agent's scorers are those of an older configuration, or none */
-    bool takes_items;     /* the agent knows scoreItems */
+    unsigned features;    /* that the agent names (exporter/score/feature.h) */
     /* How far the clock of the hub's API server is ahead of the agent's; 0 below 30 s, and if unknown. The
      * agent's times are corrected by it. */
     int32_t clock_offset_s;
@@ -203,9 +205,10 @@ enum pair_state {
     PAIR_SUSPENDED,   /* not called, as the hub finds its scoring API unhealthy */
     PAIR_REPORT_FULL, /* the agent's report has no room for this scorer */
     PAIR_NO_REPORT,
-    PAIR_BEHIND,  /* the newest configuration has not reached the cluster */
-    PAIR_WAITING, /* no round has finished yet */
-    PAIR_NO_ROOM, /* the cluster's ManifestWork has no room for this scorer */
+    PAIR_BEHIND,   /* the newest configuration has not reached the cluster */
+    PAIR_WAITING,  /* no round has finished yet */
+    PAIR_NO_ROOM,  /* the cluster's ManifestWork has no room for this scorer */
+    PAIR_OUTDATED, /* the cluster's agent is too old for this scorer: it would refuse the whole list */
     PAIR_MASKED,
     PAIR_NOT_SENT,   /* the scorer is in no summary, or the cluster is not managed */
     PAIR_OLD_CONFIG, /* scores by an older configuration, as the agent rejects the newest */
@@ -297,6 +300,7 @@ struct plan_entry {
     int64_t suspended_ms;   /* Unix time since when, which plan_new() adds to the text; 0: unknown */
     struct map *clusters;   /* the names of those that get it, for plan_group_of(); NULL: all do */
     void *owner;            /* for the plan's owner */
+    unsigned needs;         /* features of agents; those that lack one may be sent the summary or not */
     uint64_t score;         /* report_score() of the name */
     size_t escaped;         /* bytes of the text in a ManifestWork. Both are set by plan_new() */
 };
@@ -309,14 +313,26 @@ struct plan_mask {
     size_t scores;          /* that it matches, of all scorers: for the plan's owner */
 };
 
+/* An adjustment as the plan looks it up. Masked pairs do not count. */
+struct plan_adjustment {
+    uint64_t *entries; /* whose score names it matches, a set */
+    uint64_t *matched; /* of these: on some cluster for which plan_group_of() was called */
+    size_t selected;   /* clusters that it is for */
+    size_t clusters;   /* of these: those with a score that it changes */
+};
+
 /* Read-only, but for the masks' scores. */
 struct plan {
     struct plan_entry *entries; /* in the order in which they are given room, the oldest first */
     size_t n, words;            /* words: of a set of entries */
     struct masks masks;
     struct plan_mask *of_masks; /* for each mask */
+    struct fleet_adjustments adjustments;
+    struct plan_adjustment *of_adjustments; /* for each of them */
+    size_t adjustment_words;                /* of a set of adjustments */
     /* For plan.c. */
-    uint64_t *mask_sets; /* the entries of each mask */
+    uint64_t *mask_sets;       /* the entries of each mask */
+    uint64_t *adjustment_sets; /* both sets of each adjustment */
     char *storage;
     size_t max_bytes, *by_name;
     const char **globs; /* the different patterns of clusters */
@@ -325,40 +341,69 @@ struct plan {
 };
 
 struct plan_group {
-    uint64_t hash; /* plan_hash_lists() of both texts */
-    size_t bytes;  /* of both */
+    uint64_t hash; /* plan_hash_lists() of its texts */
+    size_t bytes;  /* of all */
     size_t scorers;
     size_t left_out; /* scorers without room under max_bytes */
+    unsigned lacks;  /* features that the agents lack, and refuse a summary for */
     char *key;
-    uint64_t set[]; /* bit i: entry i; behind it the set before entries were left out */
+    uint64_t
+        set[]; /* bit i: entry i; behind it the set before entries were left out, and that of adjustments */
 };
 
-/* Copies the entries, and keeps a reference to the masks' document. masks may be NULL. max_bytes limits the
- * text as a ManifestWork counts it: escaped as a JSON string, as API servers write it. */
+/* Copies the entries, and keeps references to the documents of masks and adjustments, which may be NULL.
+ * max_bytes limits the text as a ManifestWork counts it: escaped as a JSON string, as API servers write
+ * it. */
 struct plan *plan_new(const struct plan_entry *entries, size_t n, const struct masks *masks,
-                      size_t max_bytes);
+                      const struct fleet_adjustments *adjustments, size_t max_bytes);
 struct plan *plan_free(struct plan *p);
 DEFINE_CLEANUP(struct plan, plan_free)
 
+/* What decides which group a cluster is in. */
+struct plan_cluster {
+    const char *name;
+    /* The features without which its agent would refuse the whole list, and which it is known to lack: it
+     * gets no entry that needs one of them. */
+    unsigned lacks;
+    const char *attributes; /* cluster_attributes(), for the selectors of adjustments; NULL: none */
+};
+
 /* The group of a cluster; owned by the plan. */
-const struct plan_group *plan_group_of(struct plan *p, const char *cluster);
+const struct plan_group *plan_group_of(struct plan *p, const struct plan_cluster *c);
 /* Whether the group has entry i. */
 static inline bool plan_group_has(const struct plan_group *g, size_t i)
 {
     return g->set[i / 64] >> (i % 64) & 1;
 }
+/* Whether the group's clusters get adjustment i. */
+static inline bool plan_group_is_adjusted(const struct plan *p, const struct plan_group *g, size_t i)
+{
+    return g->set[2 * p->words + i / 64] >> (i % 64) & 1;
+}
+/* Whether entry i is meant for the group's clusters, whether or not it is left out. */
+static inline bool plan_group_wants(const struct plan *p, const struct plan_group *g, size_t i)
+{
+    return g->set[p->words + i / 64] >> (i % 64) & 1;
+}
+/* Whether entry i is left out because the agents are too old for it. */
+static inline bool plan_group_outdates(const struct plan *p, const struct plan_group *g, size_t i)
+{
+    return plan_group_wants(p, g, i) && p->entries[i].needs & g->lacks;
+}
 /* Whether entry i is left out for lack of room. */
 static inline bool plan_group_lacks(const struct plan *p, const struct plan_group *g, size_t i)
 {
-    return g->set[p->words + i / 64] >> (i % 64) & 1 && !plan_group_has(g, i);
+    return plan_group_wants(p, g, i) && !plan_group_has(g, i) && !plan_group_outdates(p, g, i);
 }
 /* Appends the text of those that are suspended, or of the others: a JSON array in byte order of their score
  * names; nothing if none is suspended. -EFBIG. */
 void plan_text(const struct plan *p, const struct plan_group *g, bool suspended, struct buf *into);
+/* Appends the list of adjustments that the group's clusters get; nothing without any. */
+void plan_adjustments_text(const struct plan *p, const struct plan_group *g, struct buf *into);
 /* Texts are compared by this hash, which is never 0. */
 uint64_t plan_hash(struct str text);
-/* Of both lists, by the hash of the summaries. */
-uint64_t plan_hash_lists(uint64_t summaries, struct str suspended);
+/* Of all lists, by the hash of the summaries; an empty list is as none. */
+uint64_t plan_hash_lists(uint64_t summaries, struct str suspended, struct str adjustments);
 
 /* ---- work.c: the ManifestWork with a cluster's summaries ----
  *
@@ -380,9 +425,13 @@ enum { WORK_MAX_BYTES = 500 * 1024, WORK_FRAME_BYTES = 4096 };
 #define WORK_NEW                                                                            \
     STR("{\"apiVersion\":\"work.open-cluster-management.io/v1\",\"kind\":\"ManifestWork\"," \
         "\"metadata\":{\"name\":\"" WORK_NAME "\",")
-/* Appends the rest of either. summaries, suspended: JSON arrays; an empty `suspended` gets no key. -EFBIG. */
-MUST_USE int work_text(struct buf *into, const char *agent_namespace, struct str summaries,
-                       struct str suspended);
+/* The lists of the ConfigMap, JSON arrays; empty ones but the first get no key. */
+struct work_lists {
+    struct str summaries, suspended, adjustments;
+};
+
+/* Appends the rest of either. -EFBIG. */
+MUST_USE int work_text(struct buf *into, const char *agent_namespace, const struct work_lists *lists);
 
 struct work_found {
     bool exists, deleting;

@@ -391,6 +391,7 @@ static void spec_destination(struct buf *errors, const struct spec_place *spec, 
     s->aggregation = spec_word(errors, spec, "scoreAggregation", aggregations);
     s->score_items = kube_get(spec->map, "scoreItems", NULL);
     s->score_range = kube_get(spec->map, "scoreRange", NULL);
+    s->score_tolerance = kube_get(spec->map, "scoreTolerance", NULL);
     s->fallback_score = kube_get(spec->map, "fallbackScore", NULL);
     s->timeout = kube_get(spec->map, "timeout", NULL);
 }

@@ -23,14 +23,21 @@ struct work_part {
 #define CONFIGMAP(name) \
     "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"" name "\",\"namespace\":"
 
-int work_text(struct buf *into, const char *agent_namespace, struct str summaries, struct str suspended)
+/* A key of the ConfigMap behind the first, unless its list is empty. */
+static struct work_part work_part_if(const char *json, struct str list)
+{
+    return list.n ? (struct work_part){json, list} : (struct work_part){"", {0}};
+}
+
+int work_text(struct buf *into, const char *agent_namespace, const struct work_lists *lists)
 {
     const struct str namespace = str_of(agent_namespace);
     const struct work_part parts[] = {
         {WORK_LABELS "},\"spec\":{\"workload\":{\"manifests\":[" CONFIGMAP(WORK_CONFIGMAP), namespace},
         {",\"labels\":{\"app.kubernetes.io/managed-by\":\"dynamic-scoring\"}},\"data\":{\"summaries\":",
-         {cstr(summaries.p), summaries.n}},
-        {suspended.n ? ",\"suspended\":" : "", {suspended.n ? suspended.p : NULL, suspended.n}},
+         {cstr(lists->summaries.p), lists->summaries.n}},
+        work_part_if(",\"suspended\":", lists->suspended),
+        work_part_if(",\"adjustments\":", lists->adjustments),
         {"}}," CONFIGMAP(WORK_STATUS), namespace},
         {"}}]},\"manifestConfigs\":[{\"resourceIdentifier\":{\"group\":\"\",\"resource\":\"configmaps\","
          "\"name\":\"" WORK_STATUS "\",\"namespace\":",
@@ -97,7 +104,7 @@ json_t *work_frame(const char *agent_namespace)
     json_t *frame = NULL;
 
     buf_put_str(&text, WORK_PATCH);
-    if (work_text(&text, agent_namespace, STR(""), STR("")) == 0)
+    if (work_text(&text, agent_namespace, &(struct work_lists){0}) == 0)
         frame = kube_json_load(buf_str(&text));
     (void)json_object_del(work_configmap(frame), "data");
     (void)json_object_del(work_report_config(frame), SCRAPE);
@@ -108,9 +115,11 @@ static bool has_frame(const json_t *object, const json_t *frame)
 {
     const json_t *data = kube_map(work_configmap(object), "data", NULL);
     const json_t *scrape = json_object_get(work_report_config(object), SCRAPE);
+    size_t keys = 1;
 
-    return json_object_size(data) == 1 + (kube_text(data, "suspended", NULL).p != NULL) &&
-           kube_text(data, "summaries", NULL).p &&
+    keys += kube_text(data, "suspended", NULL).p != NULL;
+    keys += kube_text(data, "adjustments", NULL).p != NULL;
+    return json_object_size(data) == keys && kube_text(data, "summaries", NULL).p &&
            (!scrape || strcmp(cstr(json_string_value(scrape)), "Watch") == 0) && json_covers(object, frame);
 }
 
@@ -145,6 +154,11 @@ static const json_t *work_manifest_status(const json_t *object, const char *name
 struct str work_list(const json_t *object, bool suspended)
 {
     return kube_text(work_configmap(object), "data", suspended ? "suspended" : "summaries", NULL);
+}
+
+static struct str work_adjustments(const json_t *object)
+{
+    return kube_text(work_configmap(object), "data", "adjustments", NULL);
 }
 
 /* The score name of the next summary; p is NULL without one. */
@@ -205,7 +219,7 @@ void work_look(struct work_found *ret, const json_t *object, const json_t *frame
     if (!kube_cut_read(summaries, &ret->hash))
         ret->hash = summaries.p ? plan_hash(summaries) : 0;
     if (ret->hash)
-        ret->hash = plan_hash_lists(ret->hash, suspended);
+        ret->hash = plan_hash_lists(ret->hash, suspended, work_adjustments(object));
     (void)kube_int(object, &generation, "metadata", "generation", NULL);
     ret->applied = is_current(applied, "True", generation, 0);
     /* A manifest's condition may have no observedGeneration. */

@@ -4,6 +4,7 @@
 
 #include "controller/hub/follows/health.h"
 #include "controller/hub/follows/target.h"
+#include "controller/hub/observed/cluster.h"
 #include "controller/hub/observed/config.h"
 #include "controller/hub/observed/decisions.h"
 #include "controller/hub/observed/object.h"
@@ -74,6 +75,7 @@ static size_t plan_add_entries(struct plan_entry *entries, size_t n, enum hub_pl
                                          .suspended = is_suspended,
                                          .suspended_ms = is_suspended ? s->suspended_ms : 0,
                                          .clusters = decisions_of_scorer(&seen->decisions, s),
+                                         .needs = s->effective.needs,
                                          .owner = s};
         s->share.entry = n++;
     }
@@ -99,7 +101,8 @@ static struct plan *plan_of_scorers(const struct observed *seen)
     struct plan *plan;
 
     n = plan_add_entries(entries, n, PLACE_SUSPENDED, seen);
-    plan = plan_new(entries, n, &seen->configs.used.masks, WORK_MAX_BYTES - WORK_FRAME_BYTES);
+    plan = plan_new(entries, n, &seen->configs.used.masks, &seen->configs.used.adjustments,
+                    WORK_MAX_BYTES - WORK_FRAME_BYTES);
     plan_count_mask_scores(plan, &seen->scorers);
     return plan;
 }
@@ -166,7 +169,9 @@ void desired_make(struct desired *d, const struct hub_options *o, struct observe
         d->plan = plan_of_scorers(seen);
     for (size_t at = 0; (c = map_next(&seen->clusters.by_name, &at));) {
         if (cluster_target(seen, d->plan, c) == TARGET_WORK)
-            c->group = plan_group_of(d->plan, c->name);
+            c->group = plan_group_of(d->plan, &(struct plan_cluster){.name = c->name,
+                                                                     .lacks = cluster_lacks(c),
+                                                                     .attributes = c->attributes});
         if (c->managed && !cluster_is_served(c))
             plan_note_without_addon(d->plan, c);
     }
@@ -190,16 +195,20 @@ static int desired_make_text(struct desired *d, const struct plan_group *group, 
 {
     BUF_AUTO(summaries, BODY_MAX_BYTES);
     BUF_AUTO(suspended, BODY_MAX_BYTES);
+    BUF_AUTO(adjustments, BODY_MAX_BYTES);
     BUF_AUTO(text, BODY_MAX_BYTES);
+    struct work_lists lists;
     int r;
 
     json_decref(TAKE_PTR(d->text));
     d->text_of = NULL;
     plan_text(d->plan, group, false, &summaries);
     plan_text(d->plan, group, true, &suspended);
-    r = buf_failed(&summaries) ?: buf_failed(&suspended);
+    plan_adjustments_text(d->plan, group, &adjustments);
+    r = buf_failed(&summaries) ?: buf_failed(&suspended) ?: buf_failed(&adjustments);
+    lists = (struct work_lists){buf_str(&summaries), buf_str(&suspended), buf_str(&adjustments)};
     if (r == 0)
-        r = work_text(&text, agent_namespace, buf_str(&summaries), buf_str(&suspended));
+        r = work_text(&text, agent_namespace, &lists);
     if (r < 0)
         return r;
     d->text = json_stringn_nocheck(text.p, text.n);

@@ -3,11 +3,13 @@
  * waits. */
 #include "controller/hub/written/statuses.h"
 
+#include "controller/hub/follows/adjusted.h"
 #include "controller/hub/follows/condition.h"
 #include "controller/hub/follows/config_status.h"
 #include "controller/hub/follows/finalizer.h"
 #include "controller/hub/follows/reason.h"
 #include "controller/hub/follows/scorer_status.h"
+#include "controller/hub/follows/sentences.h"
 #include "controller/hub/observed/config.h"
 #include "controller/hub/observed/last_status.h"
 #include "controller/hub/observed/object.h"
@@ -23,6 +25,8 @@
 #include "controller/kube/verdict.h"
 #include "controller/kube/writer.h"
 #include "exporter/base/alloc.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/doc.h"
 #include "exporter/base/invariant.h"
 #include "exporter/base/map.h"
 
@@ -115,6 +119,65 @@ static void status_events(struct kube_events *e, const json_t *object, const cha
             continue;
         kube_events_add(e, &event);
         failures[n++] = failure;
+    }
+}
+
+/* Whether the status says that the adjustment is in force. */
+static bool adjustment_is_in(const json_t *status, const char *name)
+{
+    const json_t *list = kube_list(status, "adjustments", NULL), *entry;
+    size_t i;
+
+    json_array_foreach(list, i, entry)
+    {
+        if (strcmp(cstr(kube_str(entry, "name", NULL)), name) == 0)
+            return kube_str(entry, "since", NULL);
+    }
+    return false;
+}
+
+static void adjustment_event(struct statuses *st, const json_t *object, const char *reason,
+                             const struct buf *note)
+{
+    CLEANUP(cleanup_free) char *text = str_dup(buf_str(note));
+    const struct kube_event event = {.about = object,
+                                     .api_version = HUB_API,
+                                     .kind = kube_dynamicscoringconfigs.kind,
+                                     .reason = reason,
+                                     .action = "Adjust",
+                                     .note = text};
+
+    kube_events_add(st->events, &event);
+}
+
+/* Tells of what begins and what ends by the new status. What the status told before stays untold: a
+ * restart is no reason to tell it again. */
+static void adjustment_events(struct statuses *st, const json_t *object, const json_t *before,
+                              const json_t *after)
+{
+    const struct fleet f = census_count_lazily(st->census);
+    const json_t *list = kube_list(before, "adjustments", NULL), *entry;
+    size_t i;
+
+    for (size_t k = 0; f.plan && k < f.plan->adjustments.n; k++) {
+        const char *name = f.plan->adjustments.list[k].what.name;
+        BUF_AUTO(note, SENTENCE_BYTES);
+
+        if (adjustment_is_in(before, name) || !adjustment_is_in(after, name))
+            continue;
+        adjustment_describe(&note, f.plan, k);
+        adjustment_event(st, object, "AdjustmentBegan", &note);
+    }
+    json_array_foreach(list, i, entry)
+    {
+        const char *name = cstr(kube_str(entry, "name", NULL));
+        BUF_AUTO(note, SENTENCE_BYTES);
+
+        if (!kube_str(entry, "since", NULL) || adjustment_is_in(after, name))
+            continue;
+        problem_quote(str_of(name), &note);
+        buf_puts(&note, " no longer changes scores");
+        adjustment_event(st, object, "AdjustmentEnded", &note);
     }
 }
 
@@ -318,6 +381,8 @@ static void status_take_sent(struct statuses *st, const struct subject *s, const
     l->sent = TAKE_PTR(l->sending);
     l->result = json_incref(json_object_get(answer, "status"));
     status_events(st->events, s->object, s->resource->kind, l->before, l->sent);
+    if (s->config)
+        adjustment_events(st, s->object, l->before, l->sent);
 }
 
 static void status_on_written(struct kube_object *o, struct kube_answer *a)

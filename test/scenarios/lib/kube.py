@@ -162,9 +162,11 @@ class Kube:
 
     # ---- What the agent is about ----
 
-    def configure(self, *summaries, text=None):
+    def configure(self, *summaries, text=None, adjustments=None):
         """The ConfigMap as the hub delivers it."""
         data = {"summaries": json.dumps(list(summaries)) if text is None else text}
+        if adjustments is not None:
+            data["adjustments"] = json.dumps(adjustments)
         path = f"api/v1/namespaces/{NAMESPACE}/configmaps"
         return self.apply(path, "dynamic-scoring-config", {"data": data})
 

@@ -289,7 +289,7 @@ static void writes_nothing_before_the_first_plan_as_leader(void **state)
     hub_see(w->hub, HUB_SCORERS, "s", NULL);
     buf_put_str(&text, WORK_NEW);
     assert_int_equal(buf_failed(&text), 0);
-    assert_int_equal(work_text(&text, "agents", STR("[]"), STR("")), 0);
+    assert_int_equal(work_text(&text, "agents", &(struct work_lists){.summaries = STR("[]")}), 0);
     emptied = fake_kube_text(w->f, "%.*s", STR_ARG(buf_str(&text)));
     show_work(w, with_version(w, emptied, "20"), "c1");
     pass_time(w, 70000);

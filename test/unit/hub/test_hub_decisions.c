@@ -181,7 +181,10 @@ static void show_listed_work(struct world *w, const char *name, const char *summ
 
     buf_put_str(&text, WORK_NEW);
     assert_int_equal(buf_failed(&text), 0);
-    assert_int_equal(work_text(&text, "agents", str_of(summaries), str_of(suspended)), 0);
+    assert_int_equal(
+        work_text(&text, "agents",
+                  &(struct work_lists){.summaries = str_of(summaries), .suspended = str_of(suspended)}),
+        0);
     assert_int_equal(kube_json_parse_cut(&o, buf_str(&text), &seen(w)->decisions.work_cut, NULL), 0);
     hub_see(w->hub, HUB_WORKS, name, o);
     json_decref(o);

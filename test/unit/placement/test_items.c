@@ -14,7 +14,7 @@ static struct items make(const struct result *results, size_t n, const struct su
 {
     CLEANUP(cleanup_batch_unref) struct batch *b = batch_of(s->score_name, results, n);
 
-    return items_make(b, s);
+    return items_make(b, s, &(struct adjuster){0});
 }
 
 static void assert_json(const struct items *i, const char *want)
@@ -66,10 +66,24 @@ static void scales_a_range(void **state)
         int want;
         bool clamped;
     } cases[] = {
-        {0, 1, 0, -100, false},      {0, 1, 1, 100, false},         {0, 1, 0.5, 0, false},
-        {0, 1, 0.3, -40, false},     {0, 1, 1.1, 100, true},        {0, 1, -0.1, -100, true},
-        {-50, 50, 0, 0, false},      {0, 3, 1, -34, false},         {0, 0.3, 0.3, 100, false},
-        {0.1, 0.7, 0.7, 100, false}, {1, 1e300, 1e300, 100, false},
+        {0, 1, 0, -100, false},
+        {0, 1, 1, 100, false},
+        {0, 1, 0.5, 0, false},
+        {0, 1, 0.3, -40, false},
+        {0, 1, 1.1, 100, true},
+        {0, 1, -0.1, -100, true},
+        {-50, 50, 0, 0, false},
+        {0, 3, 1, -34, false},
+        {0, 0.3, 0.3, 100, false},
+        {0.1, 0.7, 0.7, 100, false},
+        {1, 1e300, 1e300, 100, false},
+        /* Less is better. */
+        {10, 0, 0, 100, false},
+        {10, 0, 10, -100, false},
+        {10, 0, 2.5, 50, false},
+        {10, 0, 11, -100, true},
+        {0.7, 0.1, 0.1, 100, false},
+        {1, -1, 3, -100, true},
     };
 
     (void)state;
@@ -86,6 +100,35 @@ static void scales_a_range(void **state)
         assert_json(&got, want);
         assert_int_equal(got.clamped, cases[i].clamped);
         items_done(&got);
+    }
+}
+
+static void compares_the_items_of_two_rounds(void **state)
+{
+    static const struct {
+        double a, b;        /* of one node */
+        const char *second; /* the other node of the second round */
+        int tolerance;
+        bool are_near;
+    } cases[] = {
+        {10, 15, "n2", 5, true},      {10, 15.9, "n2", 5, true}, {10, 16, "n2", 5, false},
+        {15, 10, "n2", 5, true},      {16, 10, "n2", 5, false},  {-100, -50, "n2", 50, true},
+        {-100, 100, "n2", 50, false}, {10, 10, "n3", 50, false}, {10, 10, "", 50, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct summary s = summary_of("cpu", "${node}");
+        struct items a, b;
+
+        s.score_tolerance = cases[i].tolerance;
+        a = make((const struct result[]){{"n1", "p", cases[i].a}, {"n2", "p", 0}}, 2, &s);
+        b = make((const struct result[]){{"n1", "p", cases[i].b}, {cases[i].second, "p", 0}},
+                 *cases[i].second ? 2 : 1, &s);
+        assert_int_equal(items_are_near(&a, &b, cases[i].tolerance), cases[i].are_near);
+        assert_int_equal(items_are_near(&b, &a, cases[i].tolerance), cases[i].are_near);
+        items_done(&a);
+        items_done(&b);
     }
 }
 
@@ -153,7 +196,7 @@ static void keeps_the_order_of_results_across_rounds(void **state)
             assert_int_equal(batch_add(b, &l, rounds[i][k]), 0);
         }
         batch_seal(b, (unix_ms){0}, &batch, NULL);
-        got = items_make(batch, &s);
+        got = items_make(batch, &s, &(struct adjuster){0});
         (void)snprintf(want, sizeof(want), "[{\"name\":\"x\",\"value\":%d}]",
                        rounds[i][strlen(rounds[i]) - 1]);
         assert_json(&got, want);
@@ -208,7 +251,7 @@ static void makes_twenty_thousand_items_fast(void **state)
 
     (void)state;
     (void)clock_gettime(CLOCK_MONOTONIC, &t0);
-    got = items_make(b, &s);
+    got = items_make(b, &s, &(struct adjuster){0});
     (void)clock_gettime(CLOCK_MONOTONIC, &t1);
     print_message("20,000 items: %.1f ms, %zu bytes\n",
                   (double)(t1.tv_sec - t0.tv_sec) * 1e3 + (double)(t1.tv_nsec - t0.tv_nsec) / 1e6,
@@ -253,7 +296,7 @@ static void refills_names_with_another_value(void **state)
 
     (void)state;
     s.fallback = -100;
-    got = items_fallback(NULL, found, &s, "c1");
+    got = items_fallback(NULL, found, &s, "c1", &(struct adjuster){0});
     assert_json(&got, "[{\"name\":\"a\\\"b\",\"value\":-100},{\"name\":\"c\",\"value\":-100}]");
     assert_int_equal(got.n, 2);
     items_done(&got);
@@ -277,7 +320,7 @@ static void makes_a_single_item_without_series(void **state)
         struct items got;
 
         s.fallback = -7;
-        got = items_fallback(NULL, NULL, &s, "c1");
+        got = items_fallback(NULL, NULL, &s, "c1", &(struct adjuster){0});
         assert_json(&got, cases[i].want);
         items_done(&got);
     }
@@ -311,11 +354,11 @@ static void makes_the_items_of_several_formats(void **state)
     items_done(&got);
     s.fallback = -7;
     s.items[2].format = (char *)"c1";
-    got = items_fallback(NULL, NULL, &s, "c1");
+    got = items_fallback(NULL, NULL, &s, "c1", &(struct adjuster){0});
     assert_json(&got, "[{\"name\":\"c1\",\"value\":-7}]");
     items_done(&got);
     s.items[2].format = (char *)"${cluster}-x";
-    got = items_fallback(NULL, NULL, &s, "c1");
+    got = items_fallback(NULL, NULL, &s, "c1", &(struct adjuster){0});
     assert_json(&got, "[{\"name\":\"c1\",\"value\":-7},{\"name\":\"c1-x\",\"value\":-7}]");
     items_done(&got);
 }
@@ -337,7 +380,7 @@ static struct items make_truncated(const char *uncut, const struct summary *s)
         assert_int_equal(batch_add(b, &l, 1), 0);
     }
     batch_seal(b, (unix_ms){0}, &batch, NULL);
-    return items_make(batch, s);
+    return items_make(batch, s, &(struct adjuster){0});
 }
 
 static void counts_results_that_truncated_labels_make_one_item(void **state)
@@ -369,6 +412,7 @@ int main(void)
         cmocka_unit_test(counts_results_that_truncated_labels_make_one_item),
         cmocka_unit_test(floors_and_clamps_values),
         cmocka_unit_test(scales_a_range),
+        cmocka_unit_test(compares_the_items_of_two_rounds),
         cmocka_unit_test(leaves_out_nan_and_infinities),
         cmocka_unit_test(aggregates_results_of_one_name),
         cmocka_unit_test(keeps_the_order_of_results_across_rounds),

@@ -36,6 +36,41 @@ static void writes_nothing_until_half_of_the_validity_has_passed(void **state)
     assert_status(w, 7, 41, until(w, 180000), "True");
 }
 
+/* Rounds near to what the hub has only prolong its validity, and what is written then is the newest. A
+ * change of the state is written at once. */
+static void holds_back_what_is_within_the_tolerance(void **state)
+{
+    struct world *w = *state;
+
+    begin(w, "");
+    push_scores(w, 41.9);
+    push(w, SCORES, 201, "{}");
+    push(w, SCORES, 200, "{}");
+    add_scorer(w, ", scoreTolerance: 5");
+    round_to(w, 2000);
+    assert_asked(w, 4, "PATCH " SCORES "/my-score/status");
+    fake_kube_idle(w->f);
+
+    push_scores(w, 46);
+    round_to(w, 60000);
+    fake_kube_idle(w->f);
+    assert_int_equal(fake_requests(w->f->server), 6);
+    assert_int_equal(placement_behind(w->placement), 0);
+
+    push_scores(w, 38); /* half of the validity has passed */
+    push(w, SCORES, 200, "{}");
+    round_to(w, 60000);
+    assert_asked(w, 7, "PATCH " SCORES "/my-score/status");
+    assert_status(w, 7, 38, until(w, 180000), "True");
+    fake_kube_idle(w->f);
+
+    push_scores(w, 44); /* 3 from the first, but 6 from the last */
+    push(w, SCORES, 200, "{}");
+    round_to(w, 60000);
+    assert_asked(w, 9, "PATCH " SCORES "/my-score/status");
+    assert_status(w, 9, 44, until(w, 180000), "True");
+}
+
 static void writes_the_newest_state_after_the_write_under_way(void **state)
 {
     struct world *w = *state;
@@ -361,6 +396,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(creates_an_object_then_writes_its_status),
         TEST(writes_nothing_until_half_of_the_validity_has_passed),
+        TEST(holds_back_what_is_within_the_tolerance),
         TEST(writes_the_newest_state_after_the_write_under_way),
         TEST(retries_a_failed_write_with_the_newest_state),
         TEST(creates_a_vanished_object_again),

@@ -308,9 +308,12 @@ static void reports_each_invalid_field(void **state)
         {"scoreRange: {min: 0, max: .inf}", ".scoreRange.max: expected a finite number, got .inf"},
         {"scoreRange: {min: 0, max: 1, unit: 2}", ".scoreRange.unit: unknown key, expected one of min, max"},
         {"scoreRange: {min: 1, max: 1}",
-         ".scoreRange: min must be less than max, and their difference finite"},
+         ".scoreRange: min and max must differ, and their difference be finite"},
         {"scoreRange: {min: -1.5e308, max: 1.5e308}",
-         ".scoreRange: min must be less than max, and their difference finite"},
+         ".scoreRange: min and max must differ, and their difference be finite"},
+        {"scoreTolerance: 51", ".scoreTolerance: expected a whole number from 0 to 50, got 51"},
+        {"scoreTolerance: -1", ".scoreTolerance: expected a whole number from 0 to 50, got -1"},
+        {"scoreTolerance: 0.5", ".scoreTolerance: expected a whole number from 0 to 50, got 0.5"},
         {"fallbackScore: 101", ".fallbackScore: expected a whole number from -100 to 100, got 101"},
         {"fallbackScore: 1.5", ".fallbackScore: expected a whole number from -100 to 100, got 1.5"},
         {"sourceEndpointAuthKey: tok", ".sourceEndpointAuthKey: sourceEndpointAuthName must be set too"},
@@ -420,7 +423,8 @@ static void warns_about_unknown_keys_and_duplicates(void **state)
         "sourceEndpointAuthName, sourceEndpointAuthKey, sourceQuery, sourceRange, sourceStep, "
         "sources, scoringEndpoint, "
         "scoringInterval, scoringEndpointAuthName, scoringEndpointAuthKey, location, scoreDestination, "
-        "scoreDimensionFormat, scoreAggregation, scoreItems, scoreRange, fallbackScore, timeout, since\n"
+        "scoreDimensionFormat, scoreAggregation, scoreItems, scoreRange, scoreTolerance, fallbackScore, "
+        "timeout, since\n"
         "f:4:17: warning: [1].sourceRange: 660060 s at a step of 60 s is 11002 points per series; "
         "queries of more than 11,000 fail\n"
         "f:6:39: warning: [2].sourceStep: 31622400 s at a step of 1 s is 31622401 points per series; "
@@ -468,6 +472,7 @@ static void compares_and_copies(void **state)
         "scoreAggregation: sum",
         "scoreItems: [{format: '${scoreName}'}, {format: x}]",
         "scoreRange: {min: 0, max: 1}",
+        "scoreTolerance: 5",
         "fallbackScore: 0",
         "sourceType: none",
         "sourceEndpointAuthName: n, sourceEndpointAuthKey: k",

@@ -2,6 +2,7 @@
 #include "controller/hub/follows/sentences.h"
 #include "controller/hub/rules/rules.h"
 #include "exporter/base/buf.h"
+#include "exporter/score/feature.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -178,6 +179,21 @@ static void says_which_masks_match_nothing(void **state)
     EXPECT_SENTENCES(sentence_masks, cases);
 }
 
+static void names_adjustments_that_change_nothing(void **state)
+{
+    static const struct str warnings[] = {STR("\"hour\": until has passed"), STR("\"b\": no score")};
+    static const struct {
+        struct masks_facts facts;
+        const char *words;
+    } cases[] = {
+        {{1, 1, warnings, 1}, "1 of 1 adjustment changes nothing: \"hour\": until has passed"},
+        {{9, 4, warnings, 2},
+         "4 of 9 adjustments change nothing: \"hour\": until has passed; \"b\": no score; and 2 more"},
+    };
+
+    EXPECT_SENTENCES(sentence_adjustments, cases);
+}
+
 static void names_scorers_without_room(void **state)
 {
     static const struct {
@@ -197,13 +213,27 @@ static void names_scorers_without_room(void **state)
 
 static void names_clusters_with_agents_that_are_too_old(void **state)
 {
-    static const struct named_facts clusters = {names, 2, 3};
-    BUF_AUTO(b, SENTENCE_BYTES);
+    static const struct named_facts few = {names, 1, 1}, many = {names, 2, 3};
+    static const struct {
+        struct outdated_facts facts;
+        const char *words;
+    } cases[] = {
+        {{FEATURE_SCORE_ITEMS, &many, 5},
+         "; agents on 3 of 5 clusters are too old for scoreItems and use the first only: a, b and 1 more"},
+        {{FEATURE_REVERSED_RANGE, &few, 1},
+         "; agents on 1 of 1 cluster are too old for a scoreRange whose min is above its max and do not get "
+         "this scorer: a"},
+        {{FEATURE_SCORE_TOLERANCE, &few, 2},
+         "; agents on 1 of 2 clusters are too old for scoreTolerance and write every change: a"},
+        {{FEATURE_SCORING_CLUSTER, &few, 2},
+         "; agents on 1 of 2 clusters are too old for ${cluster} in the scoring endpoint and send it as it "
+         "is: "
+         "a"},
+        {{FEATURE_ADJUSTMENTS, &few, 2},
+         "; agents on 1 of 2 clusters are too old for adjustments and write scores as they are: a"},
+    };
 
-    (void)state;
-    sentence_put_one_item(&b, &clusters, 5);
-    expect(&b,
-           "; agents on 3 of 5 clusters are too old for scoreItems and use the first only: a, b and 1 more");
+    EXPECT_SENTENCES(sentence_put_outdated, cases);
 }
 
 static void says_what_agents_report_of_a_scoring_api(void **state)
@@ -343,6 +373,7 @@ int main(void)
         cmocka_unit_test(says_how_many_objects_are_contested),
         cmocka_unit_test(says_to_how_many_clusters_it_is_distributed),
         cmocka_unit_test(says_which_masks_match_nothing),
+        cmocka_unit_test(names_adjustments_that_change_nothing),
         cmocka_unit_test(names_scorers_without_room),
         cmocka_unit_test(names_clusters_with_agents_that_are_too_old),
         cmocka_unit_test(says_what_agents_report_of_a_scoring_api),

@@ -2,6 +2,7 @@
 #include "controller/hub/rules/rules.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
+#include "exporter/score/feature.h"
 #include "test/unit/hub/rules/spec_world.h"
 
 #include <errno.h>
@@ -115,6 +116,28 @@ static void fills_in_defaults(void **state)
                     "'sourceStep':0,'scoringEndpoint':'http://api:8000/scoring','scoringInterval':60,"
                     "'scoringEndpointAuthName':'','scoringEndpointAuthKey':'','location':'Internal',"
                     "'scoreDestination':'AddOnPlacementScore','scoreDimensionFormat':'${scoreName}'}");
+}
+
+/* ${cluster} alone stays as it is, for agents to replace; an unknown placeholder is sent, with a warning. */
+static void passes_on_the_cluster_of_the_scoring_endpoint(void **state)
+{
+    CLEANUP(effective_done)
+    struct effective e =
+        make("'source':{'type':'None'},'scoring':{'host':'http://s','path':'/for/${cluster}',"
+             "'params':{'name':'N','as':'a ${cluster} & b','x':'${node}'}},'scoreTolerance':5,"
+             "'scoreRange':{'min':1,'max':0}",
+             NULL);
+
+    (void)state;
+    assert_int_equal(e.reason, EFFECTIVE_OK);
+    assert_non_null(memmem(e.text.p, e.text.n,
+                           "http://s/for/${cluster}?as=a%20${cluster}%20%26%20b&x=%24%7Bnode%7D", 63));
+    assert_non_null(memmem(e.text.p, e.text.n, "\"scoreTolerance\":5", 18));
+    assert_true(e.unknown_placeholder);
+    assert_string_equal(e.warning,
+                        "scoring: unknown placeholder \"${node}\" is sent as it is; known is ${cluster}");
+    assert_int_equal(e.needs, 1u << FEATURE_REVERSED_RANGE | 1u << FEATURE_SCORE_TOLERANCE |
+                                  1u << FEATURE_SCORING_CLUSTER);
 }
 
 /* One field of the summary, set in every way. */
@@ -489,6 +512,7 @@ int main(void)
         cmocka_unit_test(resumes_a_summary_from_a_status),
         cmocka_unit_test(writes_every_field_that_is_set),
         cmocka_unit_test(fills_in_defaults),
+        cmocka_unit_test(passes_on_the_cluster_of_the_scoring_endpoint),
         cmocka_unit_test(prefers_config_to_spec_to_default),
         cmocka_unit_test(names_the_fields_that_are_missing_or_invalid),
         cmocka_unit_test(warns_of_what_agents_accept_and_prometheus_rejects),

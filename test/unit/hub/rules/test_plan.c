@@ -4,6 +4,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/glob.h"
 #include "exporter/base/str.h"
+#include "exporter/score/feature.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -28,6 +29,11 @@ static struct plan_entry entry(const char *name, const char *text)
     return (struct plan_entry){.score_name = name, .text = str_of(text)};
 }
 
+static const struct plan_group *group_of(struct plan *p, const char *name)
+{
+    return plan_group_of(p, &(struct plan_cluster){.name = name});
+}
+
 static void assert_text(const struct plan *p, const struct plan_group *g, const char *want)
 {
     BUF_AUTO(b, PLENTY);
@@ -47,12 +53,12 @@ static void gives_every_cluster_an_empty_list_without_entries(void **state)
     const struct plan_group *g;
 
     (void)state;
-    p = plan_new(NULL, 0, NULL, PLENTY);
-    g = plan_group_of(p, "c1");
+    p = plan_new(NULL, 0, NULL, NULL, PLENTY);
+    g = group_of(p, "c1");
     assert_non_null(g);
     assert_text(p, g, "[]");
     assert_int_equal(g->scorers, 0);
-    assert_true(plan_group_of(p, "c2") == g);
+    assert_true(group_of(p, "c2") == g);
 }
 
 static void sorts_entries_by_the_bytes_of_their_names(void **state)
@@ -63,8 +69,8 @@ static void sorts_entries_by_the_bytes_of_their_names(void **state)
     const struct plan_group *g;
 
     (void)state;
-    p = plan_new(entries, ARRAY_SIZE(entries), NULL, PLENTY);
-    g = plan_group_of(p, "c");
+    p = plan_new(entries, ARRAY_SIZE(entries), NULL, NULL, PLENTY);
+    g = group_of(p, "c");
     assert_text(p, g, "[{0},{1},{2},{3},{5}]");
     assert_int_equal(g->scorers, 5);
     assert_int_equal(g->left_out, 0);
@@ -87,9 +93,9 @@ static void leaves_masked_entries_out(void **state)
     CLEANUP(cleanup_plan_free) struct plan *p = NULL;
 
     (void)state;
-    p = plan_new(entries, ARRAY_SIZE(entries), &masks, PLENTY);
+    p = plan_new(entries, ARRAY_SIZE(entries), &masks, NULL, PLENTY);
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        const struct plan_group *g = plan_group_of(p, cases[i].cluster);
+        const struct plan_group *g = group_of(p, cases[i].cluster);
 
         assert_text(p, g, cases[i].text);
         for (size_t k = 0; k < ARRAY_SIZE(entries); k++) {
@@ -98,8 +104,8 @@ static void leaves_masked_entries_out(void **state)
             assert_false(plan_group_lacks(p, g, k));
         }
     }
-    assert_true(plan_group_of(p, "c1") == plan_group_of(p, "edge-eu"));
-    assert_true(plan_group_of(p, "c10") == plan_group_of(p, "other"));
+    assert_true(group_of(p, "c1") == group_of(p, "edge-eu"));
+    assert_true(group_of(p, "c10") == group_of(p, "other"));
 }
 
 /* More entries than a word has bits, and enough groups for the table to grow. */
@@ -126,10 +132,10 @@ static void groups_clusters_as_each_mask_would(void **state)
         (void)snprintf(patterns[i][1], 16, i % 5 ? "s%u" : "?%u*", (random >> 8) % ENTRIES);
         list[i] = (struct mask){patterns[i][0], patterns[i][1]};
     }
-    p = plan_new(entries, ENTRIES, &masks, PLENTY);
+    p = plan_new(entries, ENTRIES, &masks, NULL, PLENTY);
     for (int round = 0; round < 2; round++)
         for (size_t i = 0; i < CLUSTERS; i++) {
-            const struct plan_group *g = plan_group_of(p, clusters[i]);
+            const struct plan_group *g = group_of(p, clusters[i]);
 
             assert_non_null(g);
             for (size_t k = 0; k < ENTRIES; k++)
@@ -148,12 +154,34 @@ static void counts_the_clusters_of_each_mask(void **state)
     CLEANUP(cleanup_plan_free) struct plan *p = NULL;
 
     (void)state;
-    p = plan_new(entries, ARRAY_SIZE(entries), &masks, PLENTY);
-    assert_text(p, plan_group_of(p, "east-1"), "[]");
-    assert_text(p, plan_group_of(p, "c2"), "[{}]");
-    assert_non_null(plan_group_of(p, "east-2"));
+    p = plan_new(entries, ARRAY_SIZE(entries), &masks, NULL, PLENTY);
+    assert_text(p, group_of(p, "east-1"), "[]");
+    assert_text(p, group_of(p, "c2"), "[{}]");
+    assert_non_null(group_of(p, "east-2"));
     for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
         assert_int_equal(p->of_masks[i].clusters, wanted[i]);
+}
+
+/* It is meant for the clusters, but their agents would refuse the whole list; there is room for it. */
+static void leaves_out_what_old_agents_refuse(void **state)
+{
+    const unsigned bit = 1u << FEATURE_REVERSED_RANGE;
+    struct plan_entry entries[] = {entry("a", "{1}"), entry("b", "{2}")};
+    CLEANUP(cleanup_plan_free) struct plan *p = NULL;
+    const struct plan_group *old, *new;
+
+    (void)state;
+    entries[1].needs = bit;
+    p = plan_new(entries, ARRAY_SIZE(entries), NULL, NULL, PLENTY);
+    new = group_of(p, "new");
+    old = plan_group_of(p, &(struct plan_cluster){.name = "old", .lacks = bit});
+    assert_text(p, new, "[{1},{2}]");
+    assert_text(p, old, "[{1}]");
+    assert_false(plan_group_outdates(p, new, 1));
+    assert_false(plan_group_outdates(p, old, 0));
+    assert_true(plan_group_outdates(p, old, 1));
+    assert_false(plan_group_lacks(p, old, 1));
+    assert_int_equal(old->left_out, 0);
 }
 
 static void leaves_out_what_has_no_room(void **state)
@@ -182,8 +210,8 @@ static void leaves_out_what_has_no_room(void **state)
         const struct plan_group *g;
         size_t lacks = 0;
 
-        p = plan_new(entries, ARRAY_SIZE(entries), NULL, cases[i].max);
-        g = plan_group_of(p, "c");
+        p = plan_new(entries, ARRAY_SIZE(entries), NULL, NULL, cases[i].max);
+        g = group_of(p, "c");
         assert_text(p, g, cases[i].text);
         assert_int_equal(g->left_out, cases[i].left_out);
         assert_int_equal(g->scorers, 3 - cases[i].left_out);
@@ -205,9 +233,9 @@ static void tells_masked_from_left_out(void **state)
     const struct plan_group *g, *all;
 
     (void)state;
-    p = plan_new(entries, ARRAY_SIZE(entries), &masks, 17);
-    all = plan_group_of(p, "other");
-    g = plan_group_of(p, "masked");
+    p = plan_new(entries, ARRAY_SIZE(entries), &masks, NULL, 17);
+    all = group_of(p, "other");
+    g = group_of(p, "masked");
     /* The same text but another group: a scorer was left out of one. */
     assert_text(p, all, "[0123456789,{}]");
     assert_text(p, g, "[0123456789,{}]");
@@ -246,9 +274,10 @@ static void counts_bytes_as_go_escapes_them(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
         for (size_t less = 0; less < 2; less++) {
             const struct plan_entry e = entry("s", cases[i].text);
-            CLEANUP(cleanup_plan_free) struct plan *p = plan_new(&e, 1, NULL, 4 + cases[i].bytes - less);
+            CLEANUP(cleanup_plan_free)
+            struct plan *p = plan_new(&e, 1, NULL, NULL, 4 + cases[i].bytes - less);
 
-            if (plan_group_of(p, "c")->left_out != less)
+            if (group_of(p, "c")->left_out != less)
                 fail_msg("case %zu", i);
         }
 }
@@ -256,13 +285,13 @@ static void counts_bytes_as_go_escapes_them(void **state)
 static void fails_in_a_small_buffer(void **state)
 {
     const struct plan_entry e = entry("s", "{\"a\":1}");
-    CLEANUP(cleanup_plan_free) struct plan *p = plan_new(&e, 1, NULL, PLENTY);
+    CLEANUP(cleanup_plan_free) struct plan *p = plan_new(&e, 1, NULL, NULL, PLENTY);
     BUF_AUTO(b, 9);
 
     (void)state;
     buf_putc(&b, 'x');
     assert_int_equal(buf_failed(&b), 0);
-    plan_text(p, plan_group_of(p, "c"), false, &b);
+    plan_text(p, group_of(p, "c"), false, &b);
     assert_int_equal(buf_failed(&b), -EFBIG);
 }
 
@@ -274,8 +303,8 @@ static void gives_room_to_suspended_ones_last_in_a_list_of_their_own(void **stat
     (void)state;
     entries[2].suspended = entries[1].suspended = true;
     for (size_t i = 0; i < ARRAY_SIZE(room); i++) {
-        CLEANUP(cleanup_plan_free) struct plan *p = plan_new(entries, 3, NULL, room[i]);
-        const struct plan_group *g = plan_group_of(p, "c1");
+        CLEANUP(cleanup_plan_free) struct plan *p = plan_new(entries, 3, NULL, NULL, room[i]);
+        const struct plan_group *g = group_of(p, "c1");
         BUF_AUTO(called, PLENTY);
         BUF_AUTO(suspended, PLENTY);
 
@@ -285,7 +314,7 @@ static void gives_room_to_suspended_ones_last_in_a_list_of_their_own(void **stat
         assert_int_equal(buf_failed(&suspended), 0);
         assert_true(str_eq(buf_str(&called), STR("[{1}]")));
         assert_true(str_eq(buf_str(&suspended), i ? STR("[{2},{3}]") : STR("[{2}]")));
-        assert_true(g->hash == plan_hash_lists(plan_hash(buf_str(&called)), buf_str(&suspended)));
+        assert_true(g->hash == plan_hash_lists(plan_hash(buf_str(&called)), buf_str(&suspended), STR("")));
         assert_true(g->hash != plan_hash(buf_str(&called)));
     }
 }
@@ -306,6 +335,7 @@ int main(void)
         cmocka_unit_test(leaves_masked_entries_out),
         cmocka_unit_test(groups_clusters_as_each_mask_would),
         cmocka_unit_test(counts_the_clusters_of_each_mask),
+        cmocka_unit_test(leaves_out_what_old_agents_refuse),
         cmocka_unit_test(leaves_out_what_has_no_room),
         cmocka_unit_test(tells_masked_from_left_out),
         cmocka_unit_test(counts_bytes_as_go_escapes_them),

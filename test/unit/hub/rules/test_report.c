@@ -2,6 +2,7 @@
 #include "controller/hub/rules/rules.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/hash.h"
+#include "exporter/score/feature.h"
 #include "exporter/score/scorer_state.h"
 
 #include <errno.h>
@@ -70,12 +71,14 @@ static void reads_what_the_agent_knows(void **state)
 {
     static const struct {
         const char *text;
-        bool takes_items;
+        unsigned features;
     } cases[] = {
-        {"{\"scorers\":[],\"features\":[\"a\",\"scoreItems\"]}", true},
-        {"{\"scorers\":[],\"features\":[\"scoreItem\",7,null,{}]}", false},
-        {"{\"scorers\":[],\"features\":\"scoreItems\"}", false},
-        {"{\"scorers\":[]}", false},
+        {"{\"scorers\":[],\"features\":[\"a\",\"scoreItems\"]}", 1u << FEATURE_SCORE_ITEMS},
+        {"{\"scorers\":[],\"features\":[\"scoreTolerance\",\"reversedScoreRange\"]}",
+         1u << FEATURE_SCORE_TOLERANCE | 1u << FEATURE_REVERSED_RANGE},
+        {"{\"scorers\":[],\"features\":[\"scoreItem\",7,null,{}]}", 0},
+        {"{\"scorers\":[],\"features\":\"scoreItems\"}", 0},
+        {"{\"scorers\":[]}", 0},
     };
 
     (void)state;
@@ -85,8 +88,8 @@ static void reads_what_the_agent_knows(void **state)
 
         parse(&r, cases[i].text);
         parse(&without, "{\"scorers\":[]}");
-        assert_int_equal(r.takes_items, cases[i].takes_items);
-        assert_int_equal(report_same(&r, &without), !cases[i].takes_items);
+        assert_int_equal(r.features, cases[i].features);
+        assert_int_equal(report_same(&r, &without), cases[i].features == 0);
     }
 }
 

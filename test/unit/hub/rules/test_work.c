@@ -25,7 +25,7 @@ static void put_work(struct buf *into, struct str head, const char *agent_namesp
 {
     buf_put_str(into, head);
     assert_int_equal(buf_failed(into), 0);
-    assert_int_equal(work_text(into, agent_namespace, list, STR("")), 0);
+    assert_int_equal(work_text(into, agent_namespace, &(struct work_lists){.summaries = list}), 0);
 }
 
 static void look_at(struct work_found *ret, const json_t *o, const char *agent_namespace)
@@ -146,7 +146,7 @@ static void fits_the_frame_into_its_limit(void **state)
     (void)state;
     put_work(&text, WORK_NEW, "dynamic-scoring", STR(""));
     assert_true(text.n < WORK_FRAME_BYTES / 2);
-    assert_int_equal(work_text(&small, "dynamic-scoring", STR(""), STR("")), -EFBIG);
+    assert_int_equal(work_text(&small, "dynamic-scoring", &(struct work_lists){0}), -EFBIG);
 }
 
 static void reads_its_own_object(void **state)

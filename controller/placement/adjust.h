@@ -1,0 +1,56 @@
+/* Adjustments: what the hub adds to a cluster's scores, or sets them to, for a time and for a reason. The
+ * entries of `spec.adjustments` of the DynamicScoringConfig that a cluster matches come in its ConfigMap,
+ * in their order:
+ *
+ *     [{"name":"maintenance","scoreName":"*-load","add":-30,"until":"2026-12-01T06:00:00Z","reason":"disk"},
+ *      {"name":"out-of-rotation","scoreName":"*","set":-100}]
+ *
+ * Pure; any thread. */
+#pragma once
+
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+
+#include <jansson.h>
+
+enum adjust_how { ADJUST_ADD, ADJUST_SET };
+enum { ADJUST_MAX = 100, ADJUST_NAME_MAX = 63, ADJUST_REASON_MAX = 256, ADJUST_WHY_BYTES = 256 };
+
+struct adjustment {
+    const char *name;  /* unique in the list */
+    const char *score; /* score names: `*` matches any characters, `?` one */
+    enum adjust_how how;
+    int value;          /* to add: -200..200; to set: -100..100 */
+    unix_ms until;      /* by the clock of the hub's API server; 0: without an end */
+    const char *reason; /* for people; "" for none */
+};
+
+struct adjustments {
+    json_t *owner; /* a reference: the strings are its */
+    struct adjustment *list;
+    size_t n;
+};
+
+/* Reads the members that an entry has in the spec and in the ConfigMap. `where` is its path, for `why`.
+ * -EINVAL with the first error: "spec.adjustments[2].add: expected ...". */
+MUST_USE int adjustment_read(struct adjustment *ret, const json_t *entry, const char *where,
+                             char why[ADJUST_WHY_BYTES]);
+/* Reads a ConfigMap's list; an empty text is an empty list. -EINVAL, and *ret is untouched. */
+MUST_USE int adjustments_parse(struct adjustments *ret, struct str text, char why[ADJUST_WHY_BYTES]);
+void adjustments_done(struct adjustments *a);
+
+/* The entries that a cluster has, at a time. */
+struct adjuster {
+    const struct adjustments *all; /* NULL: none */
+    unix_ms now;                   /* by the clock of the hub's API server */
+};
+
+/* Whether it is in force for the score at that time. */
+bool adjustment_applies(const struct adjustment *a, const char *score, unix_ms now);
+/* The value after all that apply, in their order; not clamped. */
+double adjust_value(const struct adjuster *a, const char *score, double value);
+/* When the next of those in force ends; 0: none does. */
+unix_ms adjustments_next_end(const struct adjustments *a, unix_ms now);
+/* Appends those that apply, for people: `"maintenance" adds -30: kernel update; "out-of-rotation" sets
+ * -100`. Nothing if none does. */
+void adjust_put(const struct adjuster *a, const char *score, struct buf *into);

@@ -1,0 +1,116 @@
+/* Adjustments: what is read, and what becomes of values. */
+#include "controller/placement/adjust.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/def.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static void refuses_what_is_not_an_entry(void **state)
+{
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
+        {"{}", "adjustments: expected a list of at most 100 entries"},
+        {"[7]", "adjustments[0]: expected an object"},
+        {"[{\"scoreName\":\"*\",\"add\":1}]", "adjustments[0].name: expected a name of 1 to 63 bytes"},
+        {"[{\"name\":\"a\",\"add\":1}]",
+         "adjustments[0].scoreName: expected a name or a pattern with * and ?"},
+        {"[{\"name\":\"a\",\"scoreName\":\"*\"}]", "adjustments[0]: expected exactly one of add and set"},
+        {"[{\"name\":\"a\",\"scoreName\":\"*\",\"add\":1,\"set\":1}]",
+         "adjustments[0]: expected exactly one of add and set"},
+        {"[{\"name\":\"a\",\"scoreName\":\"*\",\"set\":101}]",
+         "adjustments[0].set: expected a whole number from -100 to 100"},
+        {"[{\"name\":\"a\",\"scoreName\":\"*\",\"add\":-201}]",
+         "adjustments[0].add: expected a whole number from -200 to 200"},
+        {"[{\"name\":\"a\",\"scoreName\":\"*\",\"add\":0.5}]",
+         "adjustments[0].add: expected a whole number from -200 to 200"},
+        {"[{\"name\":\"a\",\"scoreName\":\"*\",\"add\":1,\"until\":\"tomorrow\"}]",
+         "adjustments[0].until: expected a time such as 2026-12-01T06:00:00Z"},
+        {"[{\"name\":\"a\",\"scoreName\":\"*\",\"add\":1},{\"name\":\"\"}]",
+         "adjustments[1].name: expected a name of 1 to 63 bytes"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct adjustments a = {0};
+        char why[ADJUST_WHY_BYTES];
+
+        assert_int_equal(adjustments_parse(&a, str_of(cases[i].text), why), -EINVAL);
+        assert_string_equal(why, cases[i].why);
+        assert_null(a.list);
+    }
+}
+
+#define UNTIL_10S "\"until\":\"1970-01-01T00:00:10Z\""
+
+static void applies_entries_in_their_order(void **state)
+{
+    static const struct {
+        const char *list;
+        int64_t now_s;
+        double value, want;
+        const char *words;
+    } cases[] = {
+        {"", 1, 7, 7, ""},
+        {"[]", 1, 7, 7, ""},
+        {"[{\"name\":\"a\",\"scoreName\":\"c*\",\"add\":-30,\"reason\":\"new kernel\",\"later\":1}]", 1, 7,
+         -23, "\"a\" adds -30: new kernel"},
+        {"[{\"name\":\"a\",\"scoreName\":\"m*\",\"add\":-30}]", 1, 7, 7, ""},
+        {"[{\"name\":\"a\",\"scoreName\":\"cp?\",\"add\":5},{\"name\":\"b\",\"scoreName\":\"*\",\"set\":-100}"
+         "]",
+         1, 7, -100, "\"a\" adds 5; \"b\" sets -100"},
+        {"[{\"name\":\"b\",\"scoreName\":\"*\",\"set\":0},{\"name\":\"a\",\"scoreName\":\"*\",\"add\":5}]", 1,
+         7, 5, "\"b\" sets 0; \"a\" adds 5"},
+        {"[{\"name\":\"a\",\"scoreName\":\"*\",\"add\":150}]", 1, 7, 157, "\"a\" adds 150"},
+        {"[{\"name\":\"a\",\"scoreName\":\"*\",\"add\":1," UNTIL_10S "}]", 9, 7, 8, "\"a\" adds 1"},
+        {"[{\"name\":\"a\",\"scoreName\":\"*\",\"add\":1," UNTIL_10S "}]", 10, 7, 7, ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        CLEANUP(adjustments_done) struct adjustments a = {0};
+        const struct adjuster by = {.all = &a, .now = {cases[i].now_s * 1000}};
+        BUF_AUTO(words, 1024);
+        char why[ADJUST_WHY_BYTES];
+
+        assert_int_equal(adjustments_parse(&a, str_of(cases[i].list), why), 0);
+        assert_float_equal(adjust_value(&by, "cpu", cases[i].value), cases[i].want, 0);
+        adjust_put(&by, "cpu", &words);
+        buf_putc(&words, '\0');
+        assert_int_equal(buf_failed(&words), 0);
+        assert_string_equal(words.p, cases[i].words);
+    }
+}
+
+static void knows_when_the_next_entry_ends(void **state)
+{
+    static const char list[] =
+        "[{\"name\":\"a\",\"scoreName\":\"*\",\"add\":1},"
+        "{\"name\":\"b\",\"scoreName\":\"*\",\"add\":1,\"until\":\"1970-01-01T00:00:20Z\"},"
+        "{\"name\":\"c\",\"scoreName\":\"*\",\"add\":1," UNTIL_10S "}]";
+    CLEANUP(adjustments_done) struct adjustments a = {0};
+    char why[ADJUST_WHY_BYTES];
+
+    (void)state;
+    assert_int_equal(adjustments_parse(&a, str_of(list), why), 0);
+    assert_int_equal(adjustments_next_end(&a, (unix_ms){1000}).ms, 10000);
+    assert_int_equal(adjustments_next_end(&a, (unix_ms){10000}).ms, 20000);
+    assert_int_equal(adjustments_next_end(&a, (unix_ms){20000}).ms, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refuses_what_is_not_an_entry),
+        cmocka_unit_test(applies_entries_in_their_order),
+        cmocka_unit_test(knows_when_the_next_entry_ends),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
