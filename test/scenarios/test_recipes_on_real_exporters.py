@@ -30,9 +30,8 @@ def queries(recipe):
 
 
 def answers(prometheus, recipe):
-    """{name of the score: [(labels, value)]}; where less is better, queries have a minus, which is left out here."""
-    found = {name: prometheus.query(query) for name, query in queries(recipe).items()}
-    return {name: [(labels, abs(value)) for labels, value in have] for name, have in found.items()}
+    """{name of the score: [(labels, value)]}"""
+    return {name: prometheus.query(query) for name, query in queries(recipe).items()}
 
 
 def job(name, port, **more):
