@@ -612,6 +612,12 @@ struct sender *sender_free(struct sender *s)
 
 /* ---- Metadata ---- */
 
+static void metadata_log_failure(const struct sender *s, const char *what, const struct transport_answer *a)
+{
+    if (s->metadata_failures == 1)
+        log_warn(what, L_STR("remote_name", s->o.config->name), L_STR("err", a->text));
+}
+
 /* The specification asks for no more than for samples: 5xx, 429 and no response are retried. */
 static void metadata_on_answer(void *arg, const struct transport_answer *a)
 {
@@ -622,32 +628,46 @@ static void metadata_on_answer(void *arg, const struct transport_answer *a)
 
     buf_done(&s->metadata);
     s->metadata_failures = v == VERDICT_SENT ? 0 : s->metadata_failures + 1;
-    if (s->metadata_failures == 1)
-        log_warn(v == VERDICT_RETRY ? "sending metadata failed, retrying"
-                                    : "metadata rejected by the endpoint",
-                 L_STR("remote_name", s->o.config->name), L_STR("err", a->text));
-    s->stats.metadata_sent += v == VERDICT_SENT;
-    s->stats.metadata_retried += v == VERDICT_RETRY;
-    s->stats.metadata_failed += v != VERDICT_SENT && v != VERDICT_RETRY;
-    if (v == VERDICT_RETRY)
+    if (v == VERDICT_SENT) {
+        s->stats.metadata_sent++;
+    } else if (v == VERDICT_RETRY) {
+        metadata_log_failure(s, "sending metadata failed, retrying", a);
+        s->stats.metadata_retried++;
         wait_ms = backoff_ms(&backoff, s->metadata_failures, a->retry_after_ms);
+    } else {
+        metadata_log_failure(s, "metadata rejected by the endpoint", a);
+        s->stats.metadata_failed++;
+    }
     s->metadata_at = mono_add(loop_now(s->o.loop), wait_ms);
 }
 
-/* Not before samples were accepted, because the form is known only then. */
-void sender_tick(struct sender *s)
+/* Not before samples were delivered, because the form is known only then; 2.0 needs none. */
+static bool metadata_is_due(const struct sender *s, mono_ms now)
 {
     const struct sender_stats *st = &s->stats;
+
+    if (!s->o.config->metadata_send || s->life != SENDER_STAYS || s->metadata.n)
+        return false;
+    if (st->samples == 0 || st->failures || st->form == RW_FORM_V2)
+        return false;
+    return !mono_before(now, s->metadata_at);
+}
+
+void sender_tick(struct sender *s)
+{
+    struct transport *t = s->o.metadata_transport;
+    enum rw_form form = s->stats.form;
     mono_ms now = loop_now(s->o.loop);
     char why[256] = "";
+    int r;
 
-    if (!s->o.config->metadata_send || st->samples == 0 || st->failures || s->life != SENDER_STAYS ||
-        st->form == RW_FORM_V2 || s->metadata.n || mono_before(now, s->metadata_at))
+    if (!metadata_is_due(s, now))
         return;
     s->metadata_at = mono_add(now, s->o.config->metadata_interval_ms);
-    if (metadata_body(st->form, s->o.families, &s->metadata) < 0 || s->metadata.n == 0 ||
-        s->o.metadata_transport->start(s->o.metadata_transport, st->form, buf_str(&s->metadata),
-                                       metadata_on_answer, s, why) < 0)
+    r = metadata_body(form, s->o.families, &s->metadata);
+    if (r == 0 && s->metadata.n)
+        r = t->start(t, form, buf_str(&s->metadata), metadata_on_answer, s, why);
+    if (r < 0)
         buf_done(&s->metadata);
 }
 

@@ -214,7 +214,7 @@ def test_a_whole_batch_that_is_refused_ends_too(tmp_path, status):
 @pytest.mark.parametrize("protocol", ["1.0", "2.0", "vm"])
 @pytest.mark.parametrize("status", [400, 422])
 def test_one_bad_series_costs_itself_alone(tmp_path, status, protocol):
-    """The request is halved until the series is alone; the log names it with the receiver's message, and it is
+    """The request is bisected until the series is alone; the log names it with the receiver's message, and it is
     counted."""
 
     def plan(arrival):
@@ -241,7 +241,7 @@ def test_one_bad_series_costs_itself_alone(tmp_path, status, protocol):
     assert all(len(set(samples)) == len(samples) for samples in found.values()), "taken twice"
     first = receiver.with_samples()[0].write.series[0].samples[0].timestamp
     tries = [a for a in receiver.with_samples() if a.write.series[0].samples[0].timestamp == first]
-    assert len(tries) <= 1 + 2 * 6 + (protocol != "1.0"), "more than halving takes, and one try in a simpler form"
+    assert len(tries) <= 1 + 2 * 6 + (protocol != "1.0"), "more than bisecting takes, and one try in a simpler form"
 
 
 def test_a_redirect_is_not_followed(tmp_path):
