@@ -1,4 +1,4 @@
-/* Owns its items, one for each key that waits or is active; each is in one of three states, and only the
+/* Owns its items, one for each key that waits or is active; each is waiting, ready or active, and only the
  * ready ones are in the list of starts. On the loop: called by watches, timers and whoever wants something
  * written. No key is worked on twice at once, and no work starts while the API server is away. */
 #include "controller/kube/queue.h"

@@ -1,5 +1,5 @@
 /* The reasons of conditions that the hub writes: each one's word, and whether it comes and goes without
- * anyone's doing, so that no Event tells of it. Those of probes are in probe.h. Pure; any thread. */
+ * anyone's doing, so that no Event tells of it. Those of probes are in probe_reason.h. Pure; any thread. */
 #pragma once
 
 #include <stdbool.h>
