@@ -135,6 +135,15 @@ static struct hub_cluster *hub_cluster_of(struct hub *h, const char *name, const
                   : clusters_find(&h->seen.clusters, name);
 }
 
+/* Its metrics go; the next gauges have those of the adjustments that there are then. */
+static void hub_forget_adjustments(struct hub *h)
+{
+    const struct fleet_adjustments *a = &h->seen.configs.used.adjustments;
+
+    for (size_t i = 0; i < a->n; i++)
+        metric_remove(h->o.metrics, METRIC_HUB_ADJUSTED_CLUSTERS, LV(a->list[i].what.name));
+}
+
 static void hub_see_managed(struct hub *h, const char *name, const json_t *object)
 {
     struct hub_cluster *c = hub_cluster_of(h, name, object);
@@ -143,6 +152,8 @@ static void hub_see_managed(struct hub *h, const char *name, const json_t *objec
     if (!c)
         return;
     changes = cluster_see_managed(c, object);
+    if (changes & CHANGE_ATTRIBUTES && h->seen.configs.used.adjustments.has_selectors)
+        changes |= CHANGE_PLAN;
     hub_note(h, changes);
     if (changes & CHANGE_TARGET)
         works_reconcile(&h->works, c);
@@ -207,15 +218,6 @@ static void hub_see_scorer(struct hub *h, const char *name, json_t *object)
         statuses_hurry_scorer(&h->statuses, name);
     else
         statuses_look_at_scorer(&h->statuses, name);
-}
-
-/* Its metrics go; the next gauges have those of the adjustments that there are then. */
-static void hub_forget_adjustments(struct hub *h)
-{
-    const struct fleet_adjustments *a = &h->seen.configs.used.adjustments;
-
-    for (size_t i = 0; i < a->n; i++)
-        metric_remove(h->o.metrics, METRIC_HUB_ADJUSTED_CLUSTERS, LV(a->list[i].what.name));
 }
 
 static void hub_see_config(struct hub *h, const char *name, json_t *object)
@@ -367,6 +369,7 @@ static void hub_stand_by(struct hub *h)
     sweep_stop(&h->sweep);
     strays_stop(h->strays);
     statuses_stop(&h->statuses);
+    hub_forget_adjustments(h);
     desired_done(&h->desired, &h->seen);
     census_note_change(&h->census);
 }

@@ -4,14 +4,14 @@
 #include "controller/placement/adjust.h"
 
 #include "controller/kube/json.h"
-#include "controller/kube/time.h"
 #include "exporter/base/alloc.h"
-#include "exporter/base/doc.h"
 #include "exporter/base/glob.h"
+#include "exporter/base/hash.h"
 #include "exporter/base/text.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <time.h>
 
 static int adjust_fail(char why[ADJUST_WHY_BYTES], const char *where, const char *field, const char *expected)
 {
@@ -26,6 +26,41 @@ static int adjust_fail(char why[ADJUST_WHY_BYTES], const char *where, const char
     buf_puts(&text, expected);
     text_line(why, ADJUST_WHY_BYTES, buf_str(&text));
     return -EINVAL;
+}
+
+/* The offset of a zone in seconds, "Z" or "+09:00" (RFC 3339, section 5.6). */
+static bool zone_parse(const char *text, int64_t *ret_s)
+{
+    unsigned hours, minutes;
+    int end = 0;
+
+    *ret_s = 0;
+    if (strcmp(text, "Z") == 0 || strcmp(text, "z") == 0)
+        return true;
+    if ((*text != '+' && *text != '-') || sscanf(text + 1, "%2u:%2u%n", &hours, &minutes, &end) != 2 ||
+        text[1 + end] || hours > 23 || minutes > 59)
+        return false;
+    *ret_s = (*text == '-' ? -1 : 1) * (int64_t)(hours * 3600 + minutes * 60);
+    return true;
+}
+
+/* A time with its zone, to the second. */
+static bool time_parse(const char *text, unix_ms *ret)
+{
+    struct tm tm = {0};
+    const char *end = strptime(text, "%Y-%m-%d", &tm);
+    int64_t zone_s;
+
+    if (end && (*end == 'T' || *end == 't'))
+        end = strptime(end + 1, "%H:%M:%S", &tm);
+    else
+        end = NULL;
+    if (end && *end == '.')
+        end += 1 + strspn(end + 1, "0123456789");
+    if (!end || !zone_parse(end, &zone_s))
+        return false;
+    *ret = (unix_ms){((int64_t)timegm(&tm) - zone_s) * 1000};
+    return ret->ms > 0;
 }
 
 /* Exactly one of add and set. */
@@ -56,14 +91,13 @@ int adjustment_read(struct adjustment *ret, const json_t *entry, const char *whe
 
     if (!json_is_object(entry))
         return adjust_fail(why, where, "", "an object");
-    if (!*cstr(a.name) || strlen(a.name) > ADJUST_NAME_MAX)
-        return adjust_fail(why, where, "name", "a name of 1 to 63 bytes");
+    if (!*cstr(a.name) || strlen(a.name) > ADJUST_NAME_MAX || !str_has_only(str_of(a.name), "-_."))
+        return adjust_fail(why, where, "name", "1 to 63 letters, digits, '-', '_' and '.'");
     if (!*cstr(a.score))
         return adjust_fail(why, where, "scoreName", "a name or a pattern with * and ?");
     if (strlen(a.reason) > ADJUST_REASON_MAX)
-        return adjust_fail(why, where, "reason", "at most 256 bytes");
-    a.until = kube_time_parse(until);
-    if (*until && a.until.ms <= 0)
+        return adjust_fail(why, where, "reason", "at most 256 characters");
+    if (*until && !time_parse(until, &a.until))
         return adjust_fail(why, where, "until", "a time such as 2026-12-01T06:00:00Z");
     if (adjust_read_value(&a, entry, where, why) < 0)
         return -EINVAL;
@@ -135,22 +169,51 @@ unix_ms adjustments_next_end(const struct adjustments *a, unix_ms now)
     return next;
 }
 
+/* `"maintenance" adds -30: new disk` */
+static void adjustment_put(const struct adjustment *a, struct buf *into)
+{
+    char reason[ADJUST_REASON_MAX + 1];
+
+    buf_printf(into, "\"%s\" %s %d", a->name, a->how == ADJUST_SET ? "sets" : "adds", a->value);
+    if (!*a->reason)
+        return;
+    text_line(reason, sizeof(reason), str_of(a->reason));
+    buf_puts(into, ": ");
+    buf_puts(into, reason);
+}
+
 void adjust_put(const struct adjuster *a, const char *score, struct buf *into)
 {
-    size_t before = into->n;
+    size_t before = into->n, more = 0;
 
     for (size_t i = 0; a->all && i < a->all->n; i++) {
         const struct adjustment *one = &a->all->list[i];
 
         if (!adjustment_applies(one, score, a->now))
             continue;
+        if (into->n - before > ADJUST_TEXT_BYTES - ADJUST_REASON_MAX - 256) {
+            more++;
+            continue;
+        }
         if (into->n > before)
             buf_puts(into, "; ");
-        problem_quote(str_of(one->name), into);
-        buf_printf(into, one->how == ADJUST_SET ? " sets %d" : " adds %d", one->value);
-        if (*one->reason) {
-            buf_puts(into, ": ");
-            buf_puts(into, one->reason);
-        }
+        adjustment_put(one, into);
     }
+    if (more)
+        buf_printf(into, "; and %zu more", more);
+}
+
+uint64_t adjust_hash(const struct adjuster *a, const char *score)
+{
+    uint64_t h = 0;
+
+    for (size_t i = 0; a->all && i < a->all->n; i++) {
+        const struct adjustment *one = &a->all->list[i];
+
+        if (!adjustment_applies(one, score, a->now))
+            continue;
+        h = hash_chain(hash_chain(h, str_of(one->name)), str_of(one->reason));
+        h = hash_chain_u64(hash_chain_u64(h, one->how), (uint64_t)one->value);
+    }
+    return h;
 }

@@ -14,7 +14,13 @@
 #include <jansson.h>
 
 enum adjust_how { ADJUST_ADD, ADJUST_SET };
-enum { ADJUST_MAX = 100, ADJUST_NAME_MAX = 63, ADJUST_REASON_MAX = 256, ADJUST_WHY_BYTES = 256 };
+enum {
+    ADJUST_MAX = 100,            /* entries */
+    ADJUST_NAME_MAX = 63,        /* bytes */
+    ADJUST_REASON_MAX = 4 * 256, /* bytes: 256 characters */
+    ADJUST_WHY_BYTES = 256,
+    ADJUST_TEXT_BYTES = 4096 /* of adjust_put() */
+};
 
 struct adjustment {
     const char *name;  /* unique in the list */
@@ -51,6 +57,8 @@ bool adjustment_applies(const struct adjustment *a, const char *score, unix_ms n
 double adjust_value(const struct adjuster *a, const char *score, double value);
 /* When the next of those in force ends; 0: none does. */
 unix_ms adjustments_next_end(const struct adjustments *a, unix_ms now);
-/* Appends those that apply, for people: `"maintenance" adds -30: kernel update; "out-of-rotation" sets
- * -100`. Nothing if none does. */
+/* Appends those that apply, for people: `"maintenance" adds -30: new disk; "out-of-rotation" sets -100`;
+ * nothing if none does. Beyond ADJUST_TEXT_BYTES, only how many more there are. */
 void adjust_put(const struct adjuster *a, const char *score, struct buf *into);
+/* Of all that apply; 0 if none does. */
+uint64_t adjust_hash(const struct adjuster *a, const char *score);

@@ -37,7 +37,8 @@ struct placement {
     size_t n;
     struct placement_scorers scorers;
     struct adjustments adjustments;
-    struct timer adjustment_ends; /* the next of them */
+    struct timer adjustment_ends; /* the next of them, */
+    unix_ms next_end;             /* by the hub's clock; 0: none ends */
     bool may_write;               /* the first list is complete, or its failure is known */
     bool configured;              /* the scorers are known */
 };
@@ -777,13 +778,20 @@ static void placement_release_slots(struct placement *p)
 
 /* ---- Adjustments ---- */
 
+enum { ADJUSTMENT_LOOK_MS = 30 * 1000 };
+
+/* Looks again now and then: how far the hub's clock is from ours may become known, or change, meanwhile. */
 static void placement_watch_end(struct placement *p)
 {
     struct loop *l = kube_loop(p->o.hub);
-    unix_ms now = kube_wall(p->o.hub), end = adjustments_next_end(&p->adjustments, now);
+    unix_ms now = kube_wall(p->o.hub);
+    int64_t left_ms;
 
-    if (end.ms)
-        loop_timer_set(l, &p->adjustment_ends, mono_add(loop_now(l), end.ms - now.ms));
+    p->next_end = adjustments_next_end(&p->adjustments, now);
+    left_ms = p->next_end.ms - now.ms;
+    if (p->next_end.ms)
+        loop_timer_set(l, &p->adjustment_ends,
+                       mono_add(loop_now(l), left_ms < ADJUSTMENT_LOOK_MS ? left_ms : ADJUSTMENT_LOOK_MS));
     else
         loop_timer_clear(l, &p->adjustment_ends);
 }
@@ -799,7 +807,8 @@ static void placement_on_adjustment_end(struct timer *t)
 {
     struct placement *p = CONTAINER_OF(t, struct placement, adjustment_ends);
 
-    placement_renew_all(p);
+    if (kube_wall(p->o.hub).ms >= p->next_end.ms)
+        placement_renew_all(p);
     placement_watch_end(p);
 }
 

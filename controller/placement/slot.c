@@ -325,21 +325,20 @@ static void slot_set_clock(struct slot *s, const struct kube *hub)
                  "the agent's clock is within 30 s of that of the hub's API server");
 }
 
-/* All of them: the rest of a message is what a condition may hold. */
-enum { ADJUST_TEXT_BYTES = ADJUST_MAX * (ADJUST_NAME_MAX + ADJUST_REASON_MAX + 32) };
-
 /* An object has it while its items are adjusted. Those found on the hub are as the condition found there
  * says. */
 static void slot_set_adjusted(struct slot *s, const struct items *items)
 {
     const struct adjuster by = slot_adjuster(s);
-    BUF_AUTO(text, ADJUST_TEXT_BYTES);
+    BUF_AUTO(text, 2 * ADJUST_TEXT_BYTES);
 
     if (s->items == ITEMS_FOUND)
         return;
     if (items->n > 0)
         adjust_put(&by, s->score_name, &text);
-    if (buf_failed(&text) == 0 && text.n)
+    if (buf_failed(&text) < 0)
+        memory_exhausted(text.n); /* its ceiling is beyond any text */
+    if (text.n)
         slot_set(s, CONDITION_ADJUSTED, true, "Adjusted", "%.*s", STR_ARG(buf_str(&text)));
     else
         json_decref(TAKE_PTR(s->conditions[CONDITION_ADJUSTED]));
@@ -356,7 +355,8 @@ static void slot_set_contested(struct slot *s)
 /* Of all that is a reason to write, but for the items. */
 static uint64_t slot_hash_conditions(const struct slot *s)
 {
-    uint64_t h = 0;
+    const struct adjuster by = slot_adjuster(s);
+    uint64_t h = s->conditions[CONDITION_ADJUSTED] ? adjust_hash(&by, s->score_name) : 0;
 
     for (size_t i = 0; i < CONDITIONS; i++) {
         const json_t *c = s->conditions[i];
@@ -434,14 +434,22 @@ static void slot_set_times(struct slot *s, unix_ms now, int64_t clock_offset_ms)
  * `shown` is the round whose items the object has. A later round whose items are near enough only prolongs
  * validUntil. Whatever is written is of the newest round: slot_show_newest(). */
 
+/* Whether the hub has what is shown, or a write under way brings it: that a hub is slow is no reason to write
+ * more. */
+static bool slot_has_shown(const struct slot *s)
+{
+    if (s->write.call)
+        return s->hash == s->sent_hash;
+    return s->exists && s->written && s->hash == s->written_hash;
+}
+
 /* Whether the items of the new round need not be written for their own sake. */
 static bool slot_is_calm(const struct slot *s, const struct items *made, uint64_t conditions)
 {
     int tolerance = s->scorer->summary->score_tolerance;
 
-    return tolerance > 0 && s->items == ITEMS_OF_ROUND && s->shown && s->exists && s->written &&
-           s->hash == s->written_hash && s->hash_conditions == conditions &&
-           summary_same(&s->shown_summary, s->scorer->summary) &&
+    return tolerance > 0 && s->items == ITEMS_OF_ROUND && s->shown && slot_has_shown(s) &&
+           s->hash_conditions == conditions && summary_same(&s->shown_summary, s->scorer->summary) &&
            items_are_near(&s->shown_items, made, tolerance);
 }
 
@@ -513,7 +521,8 @@ void slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
     conditions = slot_hash_conditions(s);
     if (!slot_is_calm(s, &made, conditions))
         slot_show(s, shown, conditions);
-    else if (new_batch && hash_chain_u64(hash_bytes(buf_str(&made.json)), conditions) != s->hash)
+    else if (new_batch && hash_chain_u64(hash_bytes(buf_str(&made.json)), conditions) != s->hash &&
+             !slot_is_due(s, now))
         metric_add(o->metrics, METRIC_PLACEMENT_HELD_BACK, LV(s->score_name), 1);
 }
 
@@ -522,6 +531,9 @@ void slot_check(const struct slot *s)
     invariant(!s->written || s->exists);    /* what is written is there */
     invariant(!s->foreign || !s->exists);   /* another's is not ours to renew or to delete */
     invariant(!s->scorer || s->score_name); /* the state is of this scorer */
+    /* What it is to have is of a round; of an earlier one only within a tolerance. */
+    invariant(!s->wanted || s->items != ITEMS_OF_ROUND || s->shown);
+    invariant(s->items != ITEMS_OF_ROUND || s->shown == s->batch || s->shown_summary.score_tolerance > 0);
 }
 
 void slot_note_gone(struct slot *s)

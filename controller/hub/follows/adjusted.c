@@ -9,7 +9,6 @@
 #include "controller/placement/adjust.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/doc.h"
 #include "exporter/base/text.h"
 
 enum { ADJUSTED_PATTERN_BYTES = 80 }; /* of a pattern in a warning */
@@ -19,7 +18,7 @@ bool adjustments_are_counted(const struct fleet *f)
     return f->plan && f->plan->adjustments.owner == f->seen->configs.used.adjustments.owner;
 }
 
-static bool adjustment_has_ended(const struct fleet *f, size_t i)
+bool adjustment_has_ended(const struct fleet *f, size_t i)
 {
     unix_ms until = f->plan->adjustments.list[i].what.until;
 
@@ -94,7 +93,7 @@ void adjustment_describe(struct buf *b, const struct plan *plan, size_t i)
 {
     const struct adjustment *a = &plan->adjustments.list[i].what;
 
-    problem_quote(str_of(a->name), b);
+    buf_printf(b, "\"%s\"", a->name);
     if (a->how == ADJUST_ADD)
         buf_printf(b, " adds %d to ", a->value);
     else

@@ -9,6 +9,8 @@
 
 /* Whether the plan was made with the newest adjustments. */
 bool adjustments_are_counted(const struct fleet *f);
+/* Whether the time of adjustment i of the plan has passed. */
+bool adjustment_has_ended(const struct fleet *f, size_t i);
 /* Whether adjustment i of the plan changes nothing: its time has passed, or it matches nothing. */
 bool adjustment_is_idle(const struct fleet *f, size_t i);
 /* Appends why it is idle; nothing when it is not: `no score matches scoreName "x"`. */

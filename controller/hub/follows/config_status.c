@@ -16,7 +16,6 @@
 #include "controller/kube/json.h"
 #include "controller/kube/time.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/doc.h"
 #include "exporter/base/text.h"
 #include "exporter/score/feature.h"
 
@@ -66,12 +65,18 @@ static void config_set_idle_masks(const struct fleet *f, size_t idle, struct con
         buf_done(&texts[i]);
 }
 
+/* What of the object changes nothing. */
+struct idle {
+    size_t masks, adjustments;
+};
+
 /* `"slow": no cluster matches clusterName "x"`, for the first of the idle ones. */
-static void config_add_idle_adjustments(const struct fleet *f, size_t idle, struct condition *valid)
+static void config_add_idle_adjustments(const struct fleet *f, const struct idle *idle,
+                                        struct condition *valid)
 {
     const struct fleet_adjustments *all = &f->plan->adjustments;
     struct str warnings[CONFIG_NAMED_MASKS];
-    struct masks_facts facts = {.n = all->n, .idle = idle, .warnings = warnings};
+    struct masks_facts facts = {.n = all->n, .idle = idle->adjustments, .warnings = warnings};
     struct buf texts[CONFIG_NAMED_MASKS];
     BUF_AUTO(sentence, SENTENCE_BYTES);
 
@@ -81,47 +86,56 @@ static void config_add_idle_adjustments(const struct fleet *f, size_t idle, stru
         if (!adjustment_is_idle(f, i))
             continue;
         buf_init(text, MASK_WARNING_BYTES);
-        problem_quote(str_of(all->list[i].what.name), text);
-        buf_puts(text, ": ");
+        buf_printf(text, "\"%s\": ", all->list[i].what.name);
         adjustment_warning(text, f, i);
         warnings[facts.n_warnings++] = buf_str(text);
     }
     buf_puts(&sentence, "; ");
     sentence_adjustments(&sentence, &facts);
-    condition_add(valid, REASON_ADJUSTMENTS_MATCH_NOTHING, &sentence);
+    condition_add(valid, idle->masks ? REASON_MASKS_MATCH_NOTHING : REASON_ADJUSTMENTS_MATCH_NOTHING,
+                  &sentence);
     for (size_t i = 0; i < facts.n_warnings; i++)
         buf_done(&texts[i]);
 }
 
+const char *config_error(const struct hub_config *c)
+{
+    return *c->masks_error ? c->masks_error : c->adjustments_error;
+}
+
 enum hub_reason config_invalid_reason(const struct hub_config *c)
 {
-    return c->is_error_of_adjustments ? REASON_INVALID_ADJUSTMENTS : REASON_INVALID_MASKS;
+    return *c->masks_error ? REASON_INVALID_MASKS : REASON_INVALID_ADJUSTMENTS;
+}
+
+bool config_is_known(const struct hub_config *c)
+{
+    return c->masks.owner && c->adjustments.owner;
+}
+
+static const char *config_invalid_part(const struct hub_config *c)
+{
+    return *c->masks_error ? "masks" : "adjustments";
 }
 
 static void config_set_invalid(const struct hub_config *c, struct condition *valid)
 {
-    const char *what = c->is_error_of_adjustments ? "adjustments" : "masks";
     BUF_AUTO(text, SENTENCE_BYTES);
 
-    buf_puts(&text, c->error);
-    if (c->masks.owner)
-        buf_printf(&text, "; the last valid %s stay active", what);
+    buf_puts(&text, config_error(c));
+    if (config_is_known(c))
+        buf_printf(&text, "; the last valid %s stay active", config_invalid_part(c));
     else
-        buf_printf(&text, "; clusters keep their scorers until the %s are valid", what);
+        buf_printf(&text, "; clusters keep their scorers until the %s are valid", config_invalid_part(c));
     condition_say(valid, TRUTH_FALSE, config_invalid_reason(c), &text);
 }
-
-/* What of the object changes nothing. */
-struct idle {
-    size_t masks, adjustments;
-};
 
 static void config_set_valid(const struct fleet *f, const struct idle *idle, struct condition *valid)
 {
     const struct hub_config *c = &f->seen->configs.used;
     BUF_AUTO(text, SENTENCE_BYTES);
 
-    if (*c->error) {
+    if (*config_error(c)) {
         config_set_invalid(c, valid);
         return;
     }
@@ -129,10 +143,14 @@ static void config_set_valid(const struct fleet *f, const struct idle *idle, str
         config_set_idle_masks(f, idle->masks, valid);
     } else {
         text_count(&text, c->masks.n, "mask");
+        if (c->adjustments.n) {
+            buf_puts(&text, ", ");
+            text_count(&text, c->adjustments.n, "adjustment");
+        }
         condition_say(valid, TRUTH_TRUE, REASON_VALID, &text);
     }
     if (idle->adjustments)
-        config_add_idle_adjustments(f, idle->adjustments, valid);
+        config_add_idle_adjustments(f, idle, valid);
 }
 
 /* ---- Distributed ---- */
@@ -194,10 +212,10 @@ static void config_set_distributed(const struct fleet *f, struct condition *c)
 
     if (!configs_distribute(&f->seen->configs))
         config_set_deleting(f, c);
-    else if (!f->seen->configs.used.masks.owner)
+    else if (!config_is_known(&f->seen->configs.used))
         condition_format(c, TRUTH_FALSE, config_invalid_reason(&f->seen->configs.used),
                          "clusters keep their scorers until the %s are valid",
-                         f->seen->configs.used.is_error_of_adjustments ? "adjustments" : "masks");
+                         config_invalid_part(&f->seen->configs.used));
     else if (condition_no_clusters(f, c))
         return;
     else if (t->failing || t->unapplied)
@@ -229,7 +247,7 @@ static void config_set_ready(const struct fleet *f, const struct idle *idle,
         condition_copy(&list[CONFIG_READY], &list[CONFIG_VALID]);
         return;
     }
-    if (!configs_distribute(configs) || !configs->used.masks.owner || t->up_to_date <= t->unapplied) {
+    if (!configs_distribute(configs) || !config_is_known(&configs->used) || t->up_to_date <= t->unapplied) {
         condition_copy(&list[CONFIG_READY], &list[CONFIG_DISTRIBUTED]);
         return;
     }
@@ -291,8 +309,8 @@ static json_t *config_adjustment_value(const struct fleet *f, size_t i)
     status_set_count(value, "clusters", f->plan->of_adjustments[i].clusters);
     status_set_count(value, "scores", adjustment_scores(f->plan, i));
     if (!adjustment_is_idle(f, i)) {
-        if (f->counts->without_items[i])
-            status_set_count(value, "withoutItems", f->counts->without_items[i]);
+        if (counts_without_items(f->counts, f->plan, i))
+            status_set_count(value, "withoutItems", counts_without_items(f->counts, f->plan, i));
         kube_time_format(adjustment_since(f, c, i), since);
         json_object_set_new(value, "since", json_string(since));
         return value;
@@ -405,18 +423,20 @@ json_t *status_of_config(const struct fleet *f, const struct hub_config *c, cons
                                                 [CONFIG_READY] = {.type = "Ready"},
                                                 [CONFIG_CONTESTED] = {.type = HUB_CONTESTED}};
     const struct counted_clusters *without_addon = &f->counts->totals.without_addon;
-    const struct idle idle = {config_idle_masks(f), config_idle_adjustments(f)};
+    struct idle idle = {0};
     size_t n = CONFIG_CONTESTED;
 
     if (c != &f->seen->configs.used)
         return config_unused_value(f, c, contest);
+    if (!*config_error(c))
+        idle = (struct idle){config_idle_masks(f), config_idle_adjustments(f)};
     config_set_valid(f, &idle, &list[CONFIG_VALID]);
     config_set_distributed(f, &list[CONFIG_DISTRIBUTED]);
     if (configs_distribute(&f->seen->configs) && f->counts->totals.managed && without_addon->first)
         condition_add_without_addon(f, &list[CONFIG_DISTRIBUTED], without_addon->total,
                                     without_addon->first->name);
     condition_add_outdated(&list[CONFIG_DISTRIBUTED], FEATURE_ADJUSTMENTS, &f->counts->totals.unadjusted,
-                           f->counts->totals.managed);
+                           f->counts->totals.adjusted);
     config_set_ready(f, &idle, list);
     if (condition_set_contested(&list[CONFIG_CONTESTED], contest))
         n = CONFIG_CONDITIONS;

@@ -2,6 +2,7 @@
  * its scorers. Owns what it returns, changes nothing else, and reads no clock. Loop thread. */
 #include "controller/hub/follows/counts.h"
 
+#include "controller/hub/follows/adjusted.h"
 #include "controller/hub/follows/pairs.h"
 #include "controller/hub/follows/target.h"
 #include "controller/hub/observed/cluster.h"
@@ -37,6 +38,16 @@ const struct tally_field tally_fields[TALLY_FIELDS] = {
     {"empty", "empty", offsetof(struct tally, of_class[PAIR_CLASS_EMPTY])},
     {"noRoom", "no_room", offsetof(struct tally, no_room)},
 };
+
+size_t tally_refusing(const struct tally *t)
+{
+    size_t n = 0;
+
+    for (enum feature f = 0; f < FEATURES; f++)
+        if (feature_refused() & 1u << f)
+            n = size_max(n, t->outdated[f].total);
+    return n;
+}
 
 /* ---- Adding to a count ---- */
 
@@ -208,7 +219,7 @@ static bool pair_lacks_items(const struct plan *plan, const struct hub_cluster *
 
     if (!cell || !s || s->spec.fallback_score)
         return false;
-    return cell->no_items || cell->state == SCORER_EMPTY || !cell->succeeded;
+    return cell->no_items || cell->state == SCORER_EMPTY || cell->state == SCORER_STALE || !cell->succeeded;
 }
 
 static bool adjustment_lacks_items(const struct plan *plan, const struct hub_cluster *c, size_t adjustment)
@@ -221,17 +232,18 @@ static bool adjustment_lacks_items(const struct plan *plan, const struct hub_clu
     return false;
 }
 
-static void counts_add_adjustments(struct counts *counts, const struct plan *plan,
-                                   const struct hub_cluster *c)
+static void counts_add_adjustments(struct counts *counts, const struct fleet *f, const struct hub_cluster *c)
 {
+    const struct plan *plan = f->plan;
     bool is_adjusted = false;
 
     for (size_t i = 0; i < plan->adjustments.n; i++) {
-        if (!plan_group_is_adjusted(plan, c->group, i))
+        if (!plan_group_is_adjusted(plan, c->group, i) || adjustment_has_ended(f, i))
             continue;
         is_adjusted = true;
         counts->without_items[i] += adjustment_lacks_items(plan, c, i);
     }
+    counts->totals.adjusted += is_adjusted;
     if (is_adjusted && c->report.exists && !(c->report.features & 1u << FEATURE_ADJUSTMENTS))
         tally_name(&counts->totals.unadjusted, c, RANK_FAILING);
 }
@@ -244,7 +256,7 @@ static void counts_add_cluster(const struct counting *counting, const struct hub
     totals_add(&counting->counts->totals, counting->f, c);
     if (!cluster_is_served(c) || !c->group)
         return;
-    counts_add_adjustments(counting->counts, plan, c);
+    counts_add_adjustments(counting->counts, counting->f, c);
     for (size_t i = 0; i < plan->n; i++) {
         if (!counting->of_entries[i])
             continue;
@@ -289,6 +301,7 @@ struct counts *counts_new(const struct fleet *f)
 
     counts->expiry_ms = INT64_MAX;
     counts->without_items = xcalloc(f->plan ? f->plan->adjustments.n + 1 : 1, sizeof(size_t));
+    counts->adjustments = f->plan ? json_incref(f->plan->adjustments.owner) : NULL;
     for (size_t i = 0; i < scorers->n; i++)
         counts_add_tally(&counting, scorers->by_age[i]);
     for (size_t at = 0; (c = map_next(clusters, &at));)
@@ -312,6 +325,7 @@ struct counts *counts_free(struct counts *c)
     map_done(&c->tallies);
     map_done(&c->expired);
     free(c->without_items);
+    json_decref(c->adjustments);
     free(c);
     return NULL;
 }
@@ -322,6 +336,11 @@ const struct tally *counts_of(const struct counts *c, const struct hub_scorer *s
     const struct scorer_tally *t = map_get(&c->tallies, s->name);
 
     return t ? &t->tally : &none;
+}
+
+size_t counts_without_items(const struct counts *c, const struct plan *plan, size_t i)
+{
+    return c->adjustments && c->adjustments == plan->adjustments.owner ? c->without_items[i] : 0;
 }
 
 bool counts_saw_expired(const struct counts *c, const struct hub_cluster *cluster)

@@ -59,16 +59,18 @@ struct hub_totals {
     struct named_clusters named;           /* not written or not applied: those with an error first */
     struct counted_clusters works;         /* ManifestWorks that exist */
     struct counted_clusters without_addon; /* accepted, but not served: they lack the agent's add-on */
-    struct named_clusters unadjusted;      /* their agents are too old for the adjustments that they have */
+    size_t adjusted;                       /* clusters that have an adjustment in force */
+    struct named_clusters unadjusted;      /* of these: their agents are too old for it */
 };
 
 struct counts {
     struct hub_totals totals;
-    int64_t expiry_ms;     /* Unix time at which the next scores expire; INT64_MAX: none do */
-    size_t *without_items; /* for each adjustment of the plan: clusters where a score has no items */
+    int64_t expiry_ms; /* Unix time at which the next scores expire; INT64_MAX: none do */
     /* Private: read by the functions below. */
-    struct map tallies; /* by scorer: struct scorer_tally */
-    struct map expired; /* the names of clusters on which scores have expired */
+    struct map tallies;    /* by scorer: struct scorer_tally */
+    struct map expired;    /* the names of clusters on which scores have expired */
+    size_t *without_items; /* for each adjustment of the plan that was counted */
+    json_t *adjustments;   /* the document of those, a reference */
 };
 
 /* f->counts is not read. */
@@ -78,6 +80,9 @@ struct counts *counts_free(struct counts *c);
 const struct tally *counts_of(const struct counts *c, const struct hub_scorer *s);
 /* Whether scores had expired there: then a report that changes nothing but times changes counts. */
 bool counts_saw_expired(const struct counts *c, const struct hub_cluster *cluster);
+/* Clusters for which adjustment i of the plan is, and where a score has no items; 0 if others were
+ * counted. */
+size_t counts_without_items(const struct counts *c, const struct plan *plan, size_t i);
 /* Of a scorer that goes: another one of its name begins at zero. */
 void counts_forget(struct counts *c, const struct hub_scorer *s);
 
@@ -89,6 +94,9 @@ int64_t scorer_patience_ms(const struct hub_scorer *s);
 int64_t counts_next_change_ms(const struct counts *c, const struct observed *seen, unix_ms now);
 
 enum { TALLY_FIELDS = 10 };
+
+/* Clusters whose agents would refuse the whole list with this scorer, so that they get it without. */
+size_t tally_refusing(const struct tally *t);
 
 /* Counts of a tally that people see: the key in statuses and in JSON, and the state of the metric. */
 extern const struct tally_field {

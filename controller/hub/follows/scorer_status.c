@@ -95,23 +95,16 @@ static void clusters_set_suspended(const struct tally *t, struct condition *c)
     condition_say(c, TRUTH_FALSE, REASON_SUSPENDED, &text);
 }
 
-/* Clusters whose agents would refuse the list with this scorer, so that they get it without. */
-static size_t clusters_outdated(const struct tally *t)
-{
-    size_t n = 0;
-
-    for (enum feature f = 0; f < FEATURES; f++)
-        if (feature_refused() & 1u << f)
-            n = size_max(n, t->outdated[f].total);
-    return n;
-}
-
 static void clusters_set_outdated(const struct tally *t, struct condition *c)
 {
     BUF_AUTO(text, SENTENCE_BYTES);
 
     buf_puts(&text, "selected for ");
     text_count(&text, t->selected, "cluster");
+    if (t->no_room) {
+        buf_puts(&text, "; no room in the ManifestWorks of ");
+        text_count(&text, t->no_room, "cluster");
+    }
     condition_say(c, TRUTH_FALSE, REASON_AGENTS_OUTDATED, &text);
 }
 
@@ -120,7 +113,7 @@ static void clusters_set_distributed(const struct fleet *f, const struct hub_sco
 {
     if (clusters_set_error(t, c) || clusters_set_bad_placement(f, s, t, c))
         return;
-    if (clusters_outdated(t))
+    if (tally_refusing(t))
         clusters_set_outdated(t, c);
     else if (t->no_room)
         clusters_set_no_room(t, c);
@@ -150,9 +143,9 @@ static bool scorer_set_undistributed(const struct fleet *f, const struct hub_sco
     else if (!configs_distribute(&f->seen->configs))
         condition_format(c, TRUTH_FALSE, REASON_CONFIG_DELETING, "DynamicScoringConfig %s is being deleted",
                          HUB_CONFIG);
-    else if (!config->masks.owner)
+    else if (!config_is_known(config))
         condition_format(c, TRUTH_FALSE, config_invalid_reason(config), "DynamicScoringConfig %s: %s",
-                         HUB_CONFIG, config->error);
+                         HUB_CONFIG, config_error(config));
     else if (!effective_usable(&s->effective))
         condition_set(c, TRUTH_FALSE, REASON_NOT_SELECTED, "not distributed: there is no valid summary");
     else if (s->share.older)
@@ -525,7 +518,7 @@ static void scorer_set_ready(const struct fleet *f, const struct hub_scorer *s, 
     const struct tally *t = counts_of(f->counts, s);
     const struct condition *cause = scorer_blocking_condition(s, t, list);
     const struct condition *synced = &list[SCORER_SYNCED], *distributed = &list[SCORER_DISTRIBUTED];
-    bool is_partly = (t->no_room || clusters_outdated(t)) && distributed->status == TRUTH_FALSE;
+    bool is_partly = (t->no_room || tally_refusing(t)) && distributed->status == TRUTH_FALSE;
     const struct ready_facts facts = {.unsynced = synced->status == TRUTH_FALSE ? synced->message : NULL,
                                       .partly_distributed = is_partly ? distributed->message : NULL,
                                       .scoring = list[SCORER_SCORING].message};

@@ -88,7 +88,7 @@ unsigned cluster_see_managed(struct hub_cluster *c, const json_t *object)
     unsigned changes = cluster_set_text(&c->unavailable, is_unavailable ? why : NULL);
 
     if (cluster_see_attributes(c, object))
-        changes |= CHANGE_PLAN;
+        changes |= CHANGE_ATTRIBUTES;
     if (c->managed == managed && c->leaving == leaving)
         return changes;
     c->managed = managed;

@@ -33,26 +33,30 @@ static unsigned config_see_other(struct configs *all, const char *name, json_t *
     return CHANGE_NONE;
 }
 
-/* Invalid masks or adjustments leave the last valid ones of both active. */
-static void config_read_spec(struct hub_config *c)
+/* Invalid masks leave the last valid ones active. */
+static void config_read_masks(struct hub_config *c)
 {
-    CLEANUP(masks_done) struct masks masks = {0};
-    struct fleet_adjustments adjustments;
+    struct masks masks;
 
-    c->is_error_of_adjustments = false;
-    if (masks_read(&masks, c->object, c->error) < 0) {
-        log_warn("invalid masks, the last valid ones stay active", L_STR("err", c->error));
+    if (masks_read(&masks, c->object, c->masks_error) < 0) {
+        log_warn("invalid masks, the last valid ones stay active", L_STR("err", c->masks_error));
         return;
     }
-    if (fleet_adjustments_read(&adjustments, c->object, c->error) < 0) {
-        c->is_error_of_adjustments = true;
-        log_warn("invalid adjustments, the last valid ones stay active", L_STR("err", c->error));
-        return;
-    }
-    c->error[0] = '\0';
+    c->masks_error[0] = '\0';
     masks_done(&c->masks);
     c->masks = masks;
-    masks = (struct masks){0};
+}
+
+/* Likewise, each by itself: whoever adjusts cannot keep masks from taking effect. */
+static void config_read_adjustments(struct hub_config *c)
+{
+    struct fleet_adjustments adjustments;
+
+    if (fleet_adjustments_read(&adjustments, c->object, c->adjustments_error) < 0) {
+        log_warn("invalid adjustments, the last valid ones stay active", L_STR("err", c->adjustments_error));
+        return;
+    }
+    c->adjustments_error[0] = '\0';
     fleet_adjustments_done(&c->adjustments);
     c->adjustments = adjustments;
 }
@@ -74,7 +78,8 @@ static unsigned config_see_used(struct configs *all, json_t *object)
     json_decref(c->object);
     c->object = json_incref(object);
     if (is_edited) {
-        config_read_spec(c);
+        config_read_masks(c);
+        config_read_adjustments(c);
         changes |= CHANGE_EDITED | CHANGE_PLAN;
     }
     if (had_finalizer != object_has_finalizer(object, HUB_FINALIZER))

@@ -4,15 +4,16 @@
 #include "controller/hub/observed/last_status.h"
 #include "controller/hub/rules/rules.h"
 #include "controller/kube/json.h"
+#include "controller/placement/adjust.h"
 #include "exporter/base/map.h"
 
 struct hub_config {
     json_t *object; /* NULL: does not exist */
-    /* The last valid ones, of one version of the object; their owner is NULL without any. */
+    /* The last valid ones; their owner is NULL without any. */
     struct masks masks;
     struct fleet_adjustments adjustments;
-    char error[256];              /* why the newest are invalid; "" if they are valid */
-    bool is_error_of_adjustments; /* else it is of the masks */
+    /* Why the newest are invalid; "" if they are valid. */
+    char masks_error[256], adjustments_error[ADJUST_WHY_BYTES];
     struct last_status last_status;
 };
 

@@ -5,6 +5,7 @@
 
 #include "controller/hub/follows/adjusted.h"
 #include "controller/hub/follows/condition.h"
+#include "controller/hub/follows/config_status.h"
 #include "controller/hub/follows/counts.h"
 #include "controller/hub/follows/health.h"
 #include "controller/hub/follows/masks.h"
@@ -34,7 +35,6 @@
 #include "exporter/http/http.h"
 #include "exporter/http/httpd.h"
 #include "exporter/metric/metrics.h"
-#include "exporter/score/feature.h"
 #include "exporter/ui/list.h"
 #include "exporter/ui/member.h"
 
@@ -194,8 +194,7 @@ static bool scorer_is_degraded(const struct fleet *f, const struct hub_scorer *s
         return true;
     if ((p->probe.asked && !p->probe.ok) || (p->config.asked && !p->config.ok))
         return true;
-    return t->no_room || t->outdated[FEATURE_REVERSED_RANGE].n ||
-           (t->named.n && t->named.ranks[0] != RANK_PENDING);
+    return t->no_room || tally_refusing(t) || (t->named.n && t->named.ranks[0] != RANK_PENDING);
 }
 
 /* Only the leader probes and counts: on a standby, what the leader wrote is all there is. */
@@ -672,12 +671,15 @@ static void status_masks(struct buf *o, const struct fleet *f)
 static void status_adjustment(struct buf *o, const struct fleet *f, size_t i)
 {
     const struct adjustment *a = &f->seen->configs.used.adjustments.list[i].what;
-    char until[KUBE_TIME_BYTES] = "";
+    char until[KUBE_TIME_BYTES] = "", since[KUBE_TIME_BYTES] = "";
 
+    if (adjustments_are_counted(f) && !adjustment_is_idle(f, i))
+        kube_time_format(adjustment_since(f, &f->seen->configs.used, i), since);
     if (a->until.ms)
         kube_time_format(a->until, until);
     item_begin(o);
     member_text(o, "name", a->name);
+    member_text(o, "clusterName", f->seen->configs.used.adjustments.list[i].cluster);
     member_text(o, "scoreName", a->score);
     member_number(o, a->how == ADJUST_SET ? "set" : "add", a->value);
     member_words(o, "until", until);
@@ -689,7 +691,8 @@ static void status_adjustment(struct buf *o, const struct fleet *f, size_t i)
         buf_putc(&warning, '\0');
         member_count(o, "clusters", f->plan->of_adjustments[i].clusters);
         member_count(o, "scores", adjustment_scores(f->plan, i));
-        member_count(o, "withoutItems", f->counts->without_items[i]);
+        member_count(o, "withoutItems", counts_without_items(f->counts, f->plan, i));
+        member_words(o, "since", since);
         member_words(o, "warning", warning.p);
     }
     buf_puts(o, "}");
@@ -710,7 +713,7 @@ static void status_config(struct buf *o, const struct fleet *f)
     for (size_t i = 0; i < configs->used.adjustments.n; i++)
         status_adjustment(o, f, i);
     buf_puts(o, "]");
-    member_words(o, "error", configs->used.error);
+    member_words(o, "error", config_error(&configs->used));
     member_words(o, "statusError", configs->used.last_status.status.last_error);
     member_list(o, "ignored");
     while ((other = map_next(&configs->others, &at))) {

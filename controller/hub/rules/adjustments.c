@@ -16,10 +16,10 @@
 
 /* ---- Selectors ---- */
 
-enum operator{ OPERATOR_IN, OPERATOR_NOT_IN, OPERATOR_EXISTS, OPERATOR_DOES_NOT_EXIST, OPERATORS };
+enum selector_operator { OPERATOR_IN, OPERATOR_NOT_IN, OPERATOR_EXISTS, OPERATOR_DOES_NOT_EXIST, OPERATORS };
 
 /* OPERATORS for a word that is none. */
-static enum operator operator_of(const json_t *expression)
+static enum selector_operator operator_of(const json_t *expression)
 {
     static const char *const words[OPERATORS] = {[OPERATOR_IN] = "In",
                                                  [OPERATOR_NOT_IN] = "NotIn",
@@ -27,7 +27,7 @@ static enum operator operator_of(const json_t *expression)
                                                  [OPERATOR_DOES_NOT_EXIST] = "DoesNotExist"};
     const char *word = cstr(kube_str(expression, "operator", NULL));
 
-    for (enum operator o = 0; o < OPERATORS; o++)
+    for (enum selector_operator o = 0; o < OPERATORS; o++)
         if (strcmp(word, words[o]) == 0)
             return o;
     return OPERATORS;
@@ -37,7 +37,7 @@ static enum operator operator_of(const json_t *expression)
 static bool expression_is_valid(const json_t *expression)
 {
     const json_t *values = json_object_get(expression, "values"), *value;
-    enum operator o = operator_of(expression);
+    enum selector_operator o = operator_of(expression);
     bool takes_values = o == OPERATOR_IN || o == OPERATOR_NOT_IN;
     size_t i;
 
@@ -106,6 +106,8 @@ static bool selector_is_valid(const json_t *selector)
     const char *key;
     size_t i;
 
+    if (selector && !json_object_size(labels) && !json_array_size(expressions)) /* would match all */
+        return false;
     if ((selector && !json_is_object(selector)) || (expressions && !json_is_array(expressions)) ||
         (labels && !json_is_object(labels)))
         return false;

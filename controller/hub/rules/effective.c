@@ -334,13 +334,18 @@ static json_t *text_value(const json_t *v)
 }
 
 /* The first source is in the summary's own fields, also where there are several. */
-static void summary_set_sources(json_t *summary, const struct merged *m)
+static void summary_set_first_source(json_t *summary, const struct merged *m)
 {
     static const struct source_spec none = {.type = SOURCE_NONE, .query = ""};
     json_auto_t *first = text_source(m->n_sources ? &m->sources[0] : &none);
-    json_t *list;
 
     json_object_update(summary, first);
+}
+
+static void summary_set_sources(json_t *summary, const struct merged *m)
+{
+    json_t *list;
+
     if (m->n_sources < 2)
         return;
     list = json_array();
@@ -382,10 +387,11 @@ static json_t *merged_summary(const struct merged *m)
 
     summary_set_text(summary, "name", m->name);
     summary_set_text(summary, "scoreName", m->score_name);
-    summary_set_sources(summary, m);
+    summary_set_first_source(summary, m);
     summary_set_scoring(summary, m);
     summary_set_scores(summary, m->spec);
     summary_set(summary, "timeout", text_value(m->spec->timeout));
+    summary_set_sources(summary, m);
     return summary;
 }
 

@@ -122,13 +122,25 @@ static void plan_apply(struct plan *p, const char *name, uint64_t *set)
     }
 }
 
-/* Sets the bits of the adjustments that change a score of the cluster, which has the entries of `set`, and
- * counts it for each. */
+/* Which entries of the cluster an adjustment can change: those that its agent takes, and writes as an
+ * object. */
+static void plan_find_adjustable(const struct plan *p, const struct plan_cluster *c, const uint64_t *set,
+                                 uint64_t *ret)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (set[i / 64] >> (i % 64) & 1 && p->entries[i].has_object && !(p->entries[i].needs & c->lacks))
+            set_bit(ret, i);
+}
+
+/* Sets the bits of the adjustments that change a score of the cluster, which is meant to have the entries
+ * of `set`, and counts it for each. */
 static void plan_adjust(struct plan *p, const struct plan_cluster *c, const uint64_t *set, uint64_t *ret)
 {
+    CLEANUP(cleanup_free) uint64_t *adjustable = xcalloc(p->words, sizeof(*adjustable));
     json_auto_t *attributes =
         p->adjustments.has_selectors && c->attributes ? json_loads(c->attributes, 0, NULL) : NULL;
 
+    plan_find_adjustable(p, c, set, adjustable);
     for (size_t i = 0; i < p->adjustments.n; i++) {
         struct plan_adjustment *a = &p->of_adjustments[i];
         bool changes = false;
@@ -137,8 +149,8 @@ static void plan_adjust(struct plan *p, const struct plan_cluster *c, const uint
             continue;
         a->selected++;
         for (size_t k = 0; k < p->words; k++) {
-            changes |= (a->entries[k] & set[k]) != 0;
-            a->matched[k] |= a->entries[k] & set[k];
+            changes |= (a->entries[k] & adjustable[k]) != 0;
+            a->matched[k] |= a->entries[k] & adjustable[k];
         }
         if (!changes)
             continue;

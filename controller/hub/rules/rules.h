@@ -301,6 +301,7 @@ struct plan_entry {
     struct map *clusters;   /* the names of those that get it, for plan_group_of(); NULL: all do */
     void *owner;            /* for the plan's owner */
     unsigned needs;         /* features of agents; those that lack one may be sent the summary or not */
+    bool has_object;        /* its scores are written as an AddOnPlacementScore */
     uint64_t score;         /* report_score() of the name */
     size_t escaped;         /* bytes of the text in a ManifestWork. Both are set by plan_new() */
 };

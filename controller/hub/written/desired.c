@@ -76,6 +76,7 @@ static size_t plan_add_entries(struct plan_entry *entries, size_t n, enum hub_pl
                                          .suspended_ms = is_suspended ? s->suspended_ms : 0,
                                          .clusters = decisions_of_scorer(&seen->decisions, s),
                                          .needs = s->effective.needs,
+                                         .has_object = *s->share.object_name,
                                          .owner = s};
         s->share.entry = n++;
     }
@@ -155,7 +156,7 @@ void desired_done(struct desired *d, struct observed *seen)
  * created before our finalizer is set: the config could go, and leave the works behind. */
 static bool desired_is_known(const struct configs *configs)
 {
-    return configs_distribute(configs) && configs->used.masks.owner &&
+    return configs_distribute(configs) && configs->used.masks.owner && configs->used.adjustments.owner &&
            object_has_finalizer(configs->used.object, HUB_FINALIZER);
 }
 

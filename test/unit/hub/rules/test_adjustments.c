@@ -140,8 +140,8 @@ static void assert_list(const struct plan *p, const struct plan_group *g, const 
 /* Only what changes one of the cluster's scores; masked pairs do not match. */
 static void gives_each_cluster_what_changes_its_scores(void **state)
 {
-    const struct plan_entry entries[] = {{.score_name = "cpu", .text = STR("{1}")},
-                                         {.score_name = "memory", .text = STR("{2}")}};
+    const struct plan_entry entries[] = {{.score_name = "cpu", .text = STR("{1}"), .has_object = true},
+                                         {.score_name = "memory", .text = STR("{2}"), .has_object = true}};
     const struct masks masks = {.list = (struct mask[]){{"masked", "cpu"}}, .n = 1};
     CLEANUP(fleet_adjustments_done)
     struct fleet_adjustments a =
@@ -168,6 +168,24 @@ static void gives_each_cluster_what_changes_its_scores(void **state)
     assert_int_equal(p->of_adjustments[1].clusters, 0);
     assert_int_equal(p->of_adjustments[2].clusters, 1);
     assert_int_equal(p->of_adjustments[2].matched[0], 3);
+}
+
+/* A score without an object, and one that old agents do not get: there is nothing to adjust. */
+static void counts_no_score_that_it_does_not_change(void **state)
+{
+    const struct plan_entry entries[] = {
+        {.score_name = "cpu", .text = STR("{1}")},
+        {.score_name = "memory", .text = STR("{2}"), .has_object = true, .needs = 1}};
+    CLEANUP(fleet_adjustments_done)
+    struct fleet_adjustments a = read_all("{'name':'all','scoreName':'*','set':1,'clusterName':'*'}");
+    CLEANUP(cleanup_plan_free) struct plan *p = plan_new(entries, ARRAY_SIZE(entries), NULL, &a, 1 << 20);
+
+    (void)state;
+    assert_list(p, plan_group_of(p, &(struct plan_cluster){.name = "old", .lacks = 1}), "");
+    assert_int_equal(p->of_adjustments[0].clusters, 0);
+    assert_int_equal(p->of_adjustments[0].selected, 1);
+    assert_list(p, group_of(p, "new"), "[{\"name\":\"all\",\"scoreName\":\"*\",\"set\":1}]");
+    assert_int_equal(p->of_adjustments[0].matched[0], 2);
 }
 
 /* A ManifestWork with and without the list is read back as what was written. */
@@ -202,6 +220,7 @@ int main(void)
         cmocka_unit_test(refuses_what_could_be_for_the_wrong_clusters),
         cmocka_unit_test(selects_by_name_labels_and_claims),
         cmocka_unit_test(gives_each_cluster_what_changes_its_scores),
+        cmocka_unit_test(counts_no_score_that_it_does_not_change),
         cmocka_unit_test(is_a_key_of_its_own_in_the_work),
     };
 
