@@ -183,7 +183,7 @@ function hubTiles({ totals: t, leading }) {
 
 function configuration({ now, config: c, webConfig: web, totals: t, agentNamespace }) {
   return el('section', { class: 'card', 'aria-labelledby': 'config' },
-    c.error && note(true, bold('Invalid masks; the last valid ones stay active'), c.error),
+    c.error && note(true, bold('Invalid masks or adjustments; the last valid ones stay active'), c.error),
     c.statusError && note(true, bold('The status cannot be written'), c.statusError),
     c.ignored.map((name) => note(false, [bold(bdi(name), ' is ignored'), ': only the DynamicScoringConfig named ', code(c.name), ' is used.'])),
     facts(fact('DynamicScoringConfig', c.present ? [code(c.name), soft(c.wanted ? 'active' : 'being deleted')] : 'none'),
@@ -202,16 +202,27 @@ function configuration({ now, config: c, webConfig: web, totals: t, agentNamespa
     adjustments(now, c.adjustments));
 }
 
+const ADJUSTMENT_TITLES = ['Name', 'Cluster', 'Score', 'Change', 'In force', 'Since', 'Until', 'Why'];
+
+const adjustmentChange = (a) => (a.set === undefined ? `${a.add < 0 ? '−' : '+'}${Math.abs(a.add)}`
+  : `set to ${a.set < 0 ? '−' : ''}${Math.abs(a.set)}`);
+
+function adjustmentEffect(a) {
+  if (a.warning) return [badge('warning', 'nothing'), ' ', soft(a.warning)];
+  if (a.clusters === undefined) return '–';
+  return [`${plural(a.clusters, 'cluster')}, ${plural(a.scores, 'score')}`,
+    a.withoutItems > 0 && [' ', soft(`${count(a.withoutItems)} without items`)]];
+}
+
 // What is added to scores, or what they become, for a time and for a reason.
 function adjustments(now, list) {
-  return list.length > 0 && el('table', { class: 'limits' },
-    el('caption', {}, 'Adjustments: agents write these scores otherwise than the scoring API said'),
-    el('thead', {}, el('tr', {}, ['Name', 'Score', 'Becomes', 'In force', 'Until', 'Why'].map((title) => el('th', { scope: 'col' }, title)))),
-    el('tbody', {}, list.map((a) => el('tr', {}, el('th', { scope: 'row' }, bdi(a.name)), el('td', {}, code(a.scoreName)),
-      el('td', {}, a.set === undefined ? `${a.add < 0 ? '−' : '+'}${Math.abs(a.add)}` : `${a.set}`),
-      el('td', {}, a.warning ? [badge('warning', 'nothing'), ' ', soft(a.warning)] : a.clusters === undefined ? '–'
-        : [`${plural(a.clusters, 'cluster')}, ${plural(a.scores, 'score')}`, a.withoutItems > 0 && [' ', soft(`${count(a.withoutItems)} without items`)]]),
-      el('td', {}, a.until || '–'), el('td', { class: 'wide' }, a.reason && bdi(a.reason))))));
+  return list.length > 0 && el('div', { class: 'scroll', tabindex: 0 }, el('table', { class: 'limits' },
+    el('caption', {}, 'Adjustments: Placement sees these scores adjusted; series stay as the scoring API returned them'),
+    el('thead', {}, el('tr', {}, ADJUSTMENT_TITLES.map((title) => el('th', { scope: 'col' }, title)))),
+    el('tbody', {}, list.map((a) => el('tr', {}, el('th', { scope: 'row' }, bdi(a.name)),
+      el('td', {}, a.clusterName ? code(a.clusterName) : soft('by labels or claims')), el('td', {}, code(a.scoreName)),
+      el('td', {}, adjustmentChange(a)), el('td', {}, adjustmentEffect(a)), el('td', {}, a.since ? moment(now, a.since) : '–'),
+      el('td', {}, a.until ? moment(now, a.until) : '–'), el('td', { class: 'wide' }, a.reason && bdi(a.reason)))))));
 }
 
 // The first clusters where the scorer does not score.
