@@ -363,13 +363,14 @@ static void watch_list_page(struct kube_watch *w, const json_t *list)
         watch_list_failed(w, "the answer is not a list of Kubernetes objects", -1);
     } else if (repeats) {
         watch_list_failed(w, "the API server repeats a continue token", -1);
+    } else if (!*next) {
+        watch_list_complete(w, version);
     } else if (++w->n_pages == MAX_PAGES) {
-        watch_list_failed(w, "a list has more than 10000 pages", -1);
-    } else if (*next) {
+        CLEANUP(cleanup_free) char *why = xasprintf("a list has more than %d pages", (int)MAX_PAGES);
+        watch_list_failed(w, why, -1);
+    } else {
         w->next_page = xstrdup(next);
         watch_start_list(w);
-    } else {
-        watch_list_complete(w, version);
     }
 }
 
@@ -668,10 +669,18 @@ unix_ms kube_watch_heard(const struct kube_watch *w)
     return w->heard;
 }
 
-void kube_watch_hurry(struct kube_watch *w)
+/* Ends the call under way, also a stream, which has not ended by itself. */
+static void watch_start_over(struct kube_watch *w, int64_t ms)
 {
     w->call = kube_cancel(w->call);
-    watch_again(w, 0);
+    if (w->next == WATCH_STREAM)
+        w->next = WATCH_CHECK;
+    watch_again(w, ms);
+}
+
+void kube_watch_hurry(struct kube_watch *w)
+{
+    watch_start_over(w, 0);
 }
 
 /* A stream opened before the server went away may hang on a dead connection. */
@@ -681,12 +690,8 @@ static void watch_on_return(struct kube_waiter *waiter)
     bool fresh = w->call && w->open && mono_diff(w->opened, kube_now(w->kube)) < kube_absence_ms(w->kube);
 
     w->list_failures = w->stream_failures = 0;
-    if (fresh)
-        return;
-    w->call = kube_cancel(w->call);
-    if (w->next == WATCH_STREAM)
-        w->next = WATCH_CHECK;
-    watch_again(w, kube_return_ms());
+    if (!fresh)
+        watch_start_over(w, kube_return_ms());
 }
 
 /* Another watch has found it, or this one. */

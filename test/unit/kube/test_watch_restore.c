@@ -47,6 +47,27 @@ static void lists_anew_after_a_short_restart(void **state)
     assert_watches_from(t, 4, "60");
 }
 
+/* A new leader has its watches ask anew: a stream that is cut short for that is resumed after a check. */
+static void lists_anew_when_hurried_after_a_restore(void **state)
+{
+    struct told *t = *state;
+    struct fake_kube *f = t->f;
+
+    fake_kube_list(f, "500", NULL, obj(t, "a", "499"));
+    fake_kube_watch(f, FAKE_WATCH_STAYS, "\n");
+    fake_kube_check(f, "60");
+    fake_kube_list(f, "60", NULL, obj(t, "a", "50"));
+    fake_kube_watch(f, FAKE_WATCH_STAYS, set(t, "a", "61"));
+    begin(t);
+    expect(t, 2, "+ns/a@499 synced ");
+    fake_kube_requests(f, 2);
+    kube_watch_hurry(t->watch);
+    expect(t, 3, "+ns/a@50 restored +ns/a@61 ");
+    assert_checks(t, 2);
+    assert_lists(t, 3);
+    assert_watches_from(t, 4, "60");
+}
+
 /* An ordinary restart costs one small request, and nothing is reported again. */
 static void resumes_where_the_store_is_as_new(void **state)
 {
@@ -153,9 +174,13 @@ static void tells_all_watches_of_the_client(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(lists_anew_after_a_version_from_the_future), CASE(lists_anew_after_a_short_restart),
-        CASE(resumes_where_the_store_is_as_new),          CASE(lists_where_versions_are_no_numbers),
-        CASE(lists_after_a_stream_that_heard_nothing),    CASE(tells_all_watches_of_the_client),
+        CASE(lists_anew_after_a_version_from_the_future),
+        CASE(lists_anew_after_a_short_restart),
+        CASE(lists_anew_when_hurried_after_a_restore),
+        CASE(resumes_where_the_store_is_as_new),
+        CASE(lists_where_versions_are_no_numbers),
+        CASE(lists_after_a_stream_that_heard_nothing),
+        CASE(tells_all_watches_of_the_client),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
