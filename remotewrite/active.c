@@ -1,4 +1,4 @@
-/* Owns the file of active series. Called by queue.c, on the sender's thread. The file is only appended to,
+/* Owns the file of active series. Called by queue.c, on the endpoint's thread. The file is only appended to,
  * until most of it is obsolete; then a new one takes its name. No file that has the name is ever half
  * written, but for its end. */
 #include "remotewrite/active.h"

@@ -1,5 +1,5 @@
 /* The active series of an endpoint on disk, so that they get stale markers after a crash: the file "active"
- * of its folder. Sender thread; called by queue.c, to which the intake hands over its sets.
+ * of its folder. Endpoint's thread; called by queue.c, to which the intake hands over its sets.
  *
  * It is a segment (format.h) of sets, each with one record for each frame of its scorer:
  *

@@ -1,4 +1,4 @@
-/* Owns the pieces of the samples in flight, and the table of series that were refused. Sender's thread. The
+/* Owns the pieces of the samples in flight, and the table of series that were refused. Endpoint's thread. The
  * table has a fixed size: what does not fit replaces the oldest, and is found again. */
 #include "remotewrite/bisect.h"
 

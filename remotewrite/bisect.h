@@ -15,7 +15,7 @@
  * their own, which is split once a minute, until it is accepted. They are known for an hour after that: one
  * that is refused now and then need not be searched for each time.
  *
- * Sender thread; called by sender.c, which sends the pieces. It knows neither requests nor the queue. */
+ * Endpoint's thread; called by sender.c, which sends the pieces. It knows neither requests nor the queue. */
 #pragma once
 
 #include "exporter/base/buf.h"

@@ -1,5 +1,5 @@
 /* Owns the names, and of each its type and help. Called by the intake and by what makes labels, on the
- * sender's thread. It never has more than FAMILIES_MAX names: others have no metadata. */
+ * endpoint's thread. It never has more than FAMILIES_MAX names: others have no metadata. */
 #include "remotewrite/families.h"
 
 #include "exporter/base/alloc.h"

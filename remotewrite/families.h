@@ -1,4 +1,4 @@
-/* Type and help of metrics, by name after relabelling. Sender thread. */
+/* Type and help of metrics, by name after relabelling. Endpoint's thread. */
 #pragma once
 
 #include "exporter/base/strset.h"

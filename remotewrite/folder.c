@@ -1,5 +1,5 @@
 /* Owns the descriptors of a folder and of its lock, and the back-off after which it is tried again. The
- * sender's thread calls it; it logs nothing, as the endpoint knows what a failure means. */
+ * endpoint's thread calls it; it logs nothing, as the endpoint knows what a failure means. */
 #include "remotewrite/folder.h"
 
 #include "exporter/base/alloc.h"

@@ -1,4 +1,4 @@
-/* Makes frames and fills them in. Owns nothing but what it returns. Sender's thread, though nothing here
+/* Makes frames and fills them in. Owns nothing but what it returns. Endpoint's thread, though nothing here
  * depends on that. The packer is a snappy compressor that knows where numbers are: it copies labels from
  * earlier series, and never a value or a timestamp, which change each round. */
 #include "remotewrite/frame.h"

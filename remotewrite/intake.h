@@ -1,5 +1,5 @@
-/* Turns batches into records, and writes stale markers. Sender thread. A scorer's active series are handed
- * over to the queue before their first sample, so that they get stale markers after a crash. */
+/* Turns batches into records, and writes stale markers. Endpoint's thread. A scorer's active series are
+ * handed over to the queue before their first sample, so that they get stale markers after a crash. */
 #pragma once
 
 #include "exporter/base/clock.h"

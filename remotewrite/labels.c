@@ -1,5 +1,5 @@
 /* Makes the encoded labels of series: external labels, relabelling, order, checks. Owns what a label_maker
- * has until label_maker_end(). Sender's thread. A series that is invalid, or that a rule drops, is counted
+ * has until label_maker_end(). Endpoint's thread. A series that is invalid, or that a rule drops, is counted
  * and left out; it never fails the others. */
 #include "remotewrite/labels.h"
 

@@ -1,4 +1,5 @@
-/* Owns the lanes, their index, and whose turn it is. Sender's thread. A lane with a record is never freed. */
+/* Owns the lanes, their index, and whose turn it is. Endpoint's thread. A lane with a record is never
+ * freed. */
 #include "remotewrite/lane.h"
 
 #include "exporter/base/alloc.h"

@@ -1,5 +1,5 @@
 /* The lanes of a queue. A lane is what one scorer has waiting: its records, in order. It is remembered
- * without any as long as its read position or its last timestamp is needed. Sender thread; called by
+ * without any as long as its read position or its last timestamp is needed. Endpoint's thread; called by
  * queue.c and record.c. */
 #pragma once
 

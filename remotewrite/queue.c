@@ -1,5 +1,5 @@
 /* Owns the lanes with their records, the limits, and all that is open of the spool: its folder, its
- * segments and its file of active series. Sender's thread. A record in flight is never dropped, and a read
+ * segments and its file of active series. Endpoint's thread. A record in flight is never dropped, and a read
  * position never goes past a record that waits. It logs nothing: the endpoint does, by the statistics. */
 #include "remotewrite/queue.h"
 

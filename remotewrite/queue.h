@@ -3,7 +3,7 @@
  * are served first; a series is in exactly one lane. The spool may come or go at any time; what cannot be
  * written stays in memory.
  *
- * The sender's thread calls everything here, and the records are its own. Others get copies of the
+ * The endpoint's thread calls everything here, and the records are its own. Others get copies of the
  * statistics (endpoint_state()). */
 #pragma once
 

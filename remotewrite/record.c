@@ -1,4 +1,4 @@
-/* Owns a record's two states, and the sums over all of them. Sender's thread. Nothing else writes `place`,
+/* Owns a record's two states, and the sums over all of them. Endpoint's thread. Nothing else writes `place`,
  * `delivery`, or a member of struct backlog. */
 #include "remotewrite/record.h"
 

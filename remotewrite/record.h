@@ -79,5 +79,6 @@ void record_leave_segment(struct backlog *b, struct record *r);
 void record_pick(struct backlog *b, struct record *r);
 /* The first of its lane, when another is picked, and its payload in memory. */
 void record_accompany(struct backlog *b, struct record *r);
-/* It is no longer in flight: it waits, maybe at a wrong place in its lane. */
+/* It is no longer in flight: it waits, maybe at a wrong place in its lane. The caller, queue.c, then removes
+ * it, or links it anew where it belongs. */
 void record_land(struct backlog *b, struct record *r);

@@ -1,5 +1,5 @@
 /* Owns the rules of `write_relabel_configs`: reads them, on the agent's loop, and applies them to the
- * labels of one series, on the sender's thread. They behave as in Prometheus; remotewrite/README.md lists
+ * labels of one series, on the endpoint's thread. They behave as in Prometheus; remotewrite/README.md lists
  * the differences. A match of a regex has limits, so that no rule holds up the thread. */
 #include "remotewrite/relabel.h"
 

@@ -1,6 +1,6 @@
 /* Owns the request in flight: which records it holds, its form, the timer of the next attempt, and what the
  * receiver has taught about forms and sizes. Which series it refuses is found out by bisect.c. Called by the
- * endpoint, on the sender's thread. One request of samples is in flight at a time, and its records end only
+ * endpoint, on the endpoint's thread. One request of samples is in flight at a time, and its records end only
  * when its response has decided about each of their samples. */
 #include "remotewrite/sender.h"
 

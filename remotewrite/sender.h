@@ -1,5 +1,5 @@
 /* Delivers the records of one endpoint: one request at a time in queue order, with back-off, and falling
- * back to simpler wire formats. Sender thread. */
+ * back to simpler wire formats. Endpoint's thread. */
 #pragma once
 
 #include "exporter/base/loop.h"

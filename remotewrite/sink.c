@@ -70,7 +70,7 @@ static void rw_on_withdrawn(struct sink *sink, const char *score_name, unix_ms a
 
 static const struct sink_ops ops = {.round_ended = rw_on_round, .withdrawn = rw_on_withdrawn};
 
-/* Sender threads. Coalesces changes until the loop has seen them. */
+/* The endpoints' threads. Coalesces changes until the loop has seen them. */
 static void rw_on_changed(void *arg)
 {
     struct rw_sink *s = arg;

@@ -1,5 +1,5 @@
 /* Requests over HTTP: headers of each format, credentials, and the response. Owns the request in flight,
- * and the secrets that it needs. Sender's thread. It never retries by itself: the verdict is the sender's
+ * and the secrets that it needs. Endpoint's thread. It never retries by itself: the verdict is the sender's
  * to act on. */
 #include "remotewrite/transport.h"
 

@@ -1,5 +1,5 @@
 /* How requests reach an endpoint, and what to do about the response. Over HTTP (transport.c), except in
- * tests, which put a fake in its place. Sender thread; transport_verdict() and transport_note_body() are
+ * tests, which put a fake in its place. Endpoint's thread; transport_verdict() and transport_note_body() are
  * pure. */
 #pragma once
 
