@@ -33,7 +33,8 @@ enum scorer_condition {
     SCORER_UNIQUE,
     SCORER_DISTRIBUTED,
     SCORER_SCORING,
-    SCORER_READY_NOW,
+    SCORER_ASPECTS, /* the conditions above cover one each; Ready follows from them */
+    SCORER_READY = SCORER_ASPECTS,
     SCORER_CONTESTED,
     SCORER_CONDITIONS
 };
@@ -231,12 +232,17 @@ static const struct class_verdict {
     {PAIR_CLASS_SILENT, TRUTH_UNKNOWN, REASON_SILENT},
 };
 
+/* Condition Distributed is about ManifestWorks that are not written or not applied. */
+static bool class_counts(const struct tally *t, enum pair_class class)
+{
+    return t->of_class[class] > (class == PAIR_CLASS_FAILING ? t->not_applied : 0);
+}
+
 static const struct class_verdict *scorer_class_verdict(const struct tally *t)
 {
-    /* Condition Distributed is about ManifestWorks that are not written or not applied. */
-    size_t i = t->of_class[PAIR_CLASS_FAILING] <= t->not_applied ? 1 : 0;
+    size_t i = 0;
 
-    while (i < ARRAY_SIZE(class_verdicts) - 1 && !t->of_class[class_verdicts[i].class])
+    while (i < ARRAY_SIZE(class_verdicts) - 1 && !class_counts(t, class_verdicts[i].class))
         i++;
     return &class_verdicts[i];
 }
@@ -525,12 +531,12 @@ static void scorer_set_ready(const struct fleet *f, const struct hub_scorer *s, 
     BUF_AUTO(text, SENTENCE_BYTES);
 
     if (cause == &list[SCORER_SCORING]) {
-        scorer_set_unscored(f, s, cause, &list[SCORER_READY_NOW]);
+        scorer_set_unscored(f, s, cause, &list[SCORER_READY]);
     } else if (cause) {
-        condition_copy(&list[SCORER_READY_NOW], cause);
+        condition_copy(&list[SCORER_READY], cause);
     } else {
         sentence_ready(&text, &facts);
-        condition_say(&list[SCORER_READY_NOW], TRUTH_TRUE, REASON_READY, &text);
+        condition_say(&list[SCORER_READY], TRUTH_TRUE, REASON_READY, &text);
     }
 }
 
@@ -542,7 +548,7 @@ static void scorer_set_conditions(const struct fleet *f, const struct hub_scorer
     static const struct {
         const char *type;
         void (*set)(const struct fleet *f, const struct hub_scorer *s, struct condition *c);
-    } aspects[SCORER_READY_NOW] = {
+    } aspects[SCORER_ASPECTS] = {
         [SCORER_HEALTHY] = {"Healthy", scorer_set_healthy},
         [SCORER_SYNCED] = {"ConfigSynced", scorer_set_synced},
         [SCORER_VALID] = {"Valid", scorer_set_valid},
@@ -551,11 +557,11 @@ static void scorer_set_conditions(const struct fleet *f, const struct hub_scorer
         [SCORER_SCORING] = {"Scoring", scorer_set_scoring},
     };
 
-    for (size_t i = 0; i < SCORER_READY_NOW; i++) {
+    for (size_t i = 0; i < SCORER_ASPECTS; i++) {
         list[i] = (struct condition){.type = aspects[i].type};
         aspects[i].set(f, s, &list[i]);
     }
-    list[SCORER_READY_NOW] = (struct condition){.type = "Ready"};
+    list[SCORER_READY] = (struct condition){.type = "Ready"};
     scorer_set_ready(f, s, list);
     list[SCORER_CONTESTED] = (struct condition){.type = HUB_CONTESTED};
 }
@@ -565,7 +571,7 @@ bool scorer_is_ready(const struct fleet *f, const struct hub_scorer *s)
     struct condition list[SCORER_CONDITIONS];
 
     scorer_set_conditions(f, s, list);
-    return list[SCORER_READY_NOW].status == TRUTH_TRUE;
+    return list[SCORER_READY].status == TRUTH_TRUE;
 }
 
 static json_t *scorer_clusters_value(const struct tally *t)

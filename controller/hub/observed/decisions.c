@@ -89,7 +89,7 @@ static struct decided *decided_find_or_new(struct decisions *all, const char *pl
     return d;
 }
 
-static struct decided_cluster *decided_add(struct map *clusters, const char *name)
+static struct decided_cluster *cluster_set_add(struct map *clusters, const char *name)
 {
     struct decided_cluster *c = map_get(clusters, name);
     size_t n = strlen(name) + 1;
@@ -111,7 +111,7 @@ static void review_read_decision(struct decisions *all, const json_t *decision)
     json_array_foreach(kube_list(decision, "status", "decisions", NULL), i, one)
     {
         const char *name = kube_str(one, "clusterName", NULL);
-        struct decided_cluster *c = name ? decided_add(&d->clusters, name) : NULL;
+        struct decided_cluster *c = name ? cluster_set_add(&d->clusters, name) : NULL;
 
         if (!c)
             continue;
@@ -153,7 +153,7 @@ static void review_placement_clusters(struct decisions *all, struct decided *d,
                                       const struct clusters *clusters, mono_ms now)
 {
     CLEANUP(cleanup_free)
-    struct decided_cluster **over = xmalloc((d->clusters.n + 1) * sizeof(*over));
+    struct decided_cluster **ended = xmalloc((d->clusters.n + 1) * sizeof(*ended));
     bool stays = review_placement(all, d);
     struct decided_cluster *c;
     size_t n = 0;
@@ -166,10 +166,10 @@ static void review_placement_clusters(struct decisions *all, struct decided *d,
         if (stays && review_has_cluster(clusters, c->name) && mono_diff(c->gone_at, now) < GRACE_MS)
             review_note_end(all, c->gone_at);
         else
-            over[n++] = c;
+            ended[n++] = c;
     }
     for (size_t i = 0; i < n; i++)
-        free(map_take(&d->clusters, over[i]->name));
+        free(map_take(&d->clusters, ended[i]->name));
 }
 
 static void review_free_decided(struct decided *d)
@@ -346,7 +346,7 @@ static void start_resume_scorer(const struct clusters *clusters, struct hub_scor
 
     for (size_t at = 0; (c = map_next(&clusters->by_name, &at));)
         if (start_has(c->at_start[0], score) || start_has(c->at_start[1], score))
-            (void)decided_add(&s->at_start, c->name);
+            (void)cluster_set_add(&s->at_start, c->name);
 }
 
 static void start_free_texts(struct decisions *all, const struct clusters *clusters)
