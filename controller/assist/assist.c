@@ -1,6 +1,6 @@
-/* Owns the plans that are kept and those under way, the one writing, the two workers that plan and
- * compare, the reader of the hub and the API. On the loop, but for the jobs' functions that say otherwise.
- * A plan is written only if what it was made from is still the same. */
+/* Owns the plans that are kept and those being made, the write under way, the worker that plans and the one
+ * that compares, the reader of the hub, and the API. On the loop, but for the jobs' functions that say
+ * otherwise. A plan is written only if what it was made from is still the same. */
 #include "controller/assist/assist.h"
 
 #include "controller/assist/api.h"
@@ -66,13 +66,22 @@ struct kept_plan {
 
 TAILQ_HEAD(plan_list, kept_plan);
 
+enum plan_mode { PLAN_ONLY, PLAN_AND_APPLY, PLAN_COMPARE };
+
+/* Plans to be applied are compared in a lane of their own, so that they do not wait for solvers. */
+enum plan_lane { LANE_SOLVE, LANE_COMPARE, LANES };
+
+static enum plan_lane plan_lane_of(enum plan_mode mode)
+{
+    return mode == PLAN_COMPARE ? LANE_COMPARE : LANE_SOLVE;
+}
+
 struct assist {
     struct assist_options o;
     struct snapshot_reader *reader;
-    /* Threads, and how many plans read the hub for them, wait or run. Plans to be applied are compared on
-     * the second one, so that they do not wait for solvers. */
-    struct worker *worker[2];
-    unsigned queued[2];
+    /* Threads, and how many plans read the hub for them, wait or run. */
+    struct worker *worker[LANES];
+    unsigned queued[LANES];
     atomic_bool cancel;          /* read by the workers */
     struct plan_list plans;      /* the latest first; it stays until there is another one */
     size_t n_plans, plans_bytes; /* plans_bytes: the sum of request_bytes */
@@ -84,8 +93,6 @@ struct assist {
     struct api *api; /* this and the site, which is not owned: NULL before assist_serve() */
     const struct site *site;
 };
-
-enum plan_mode { PLAN_ONLY, PLAN_AND_APPLY, PLAN_COMPARE };
 
 /* A plan that is being made, or one whose inputs are read again. */
 struct plan_job {
@@ -155,8 +162,8 @@ static void plan_job_on_cleared(struct job *job)
     free(j);
 }
 
-/* On the second worker, since the trees of a large request take a second to free; on the loop if it shares
- * them with a plan that is kept. */
+/* On the worker that compares, since the trees of a large request take a second to free; on the loop if it
+ * shares them with a plan that is kept. */
 static struct plan_job *plan_job_free(struct plan_job *j)
 {
     if (!j)
@@ -165,14 +172,14 @@ static struct plan_job *plan_job_free(struct plan_job *j)
     if (j->a->is_ending || j->mode == PLAN_COMPARE)
         plan_job_on_cleared(&j->job);
     else
-        worker_start(j->a->worker[1], &j->job);
+        worker_start(j->a->worker[LANE_COMPARE], &j->job);
     return NULL;
 }
 DEFINE_CLEANUP(struct plan_job, plan_job_free)
 
-/* Releases on the loop what calls hold, too. jansson's count of references is atomic, but does not order
- * the last use of one thread before the end in another: ThreadSanitizer saw the second worker free what a
- * call on the loop had just released. A large reply, which a worker prints, is still released there. */
+/* Releases on the loop what calls hold, too. jansson's count of references is atomic but orders nothing: a
+ * worker could free a tree whose last use on the loop it cannot see yet, as ThreadSanitizer has found. A
+ * large reply, which a worker prints, is still released there. */
 static void plan_release_shared(json_t **value)
 {
     if (*value && (*value)->refcount > 1)
@@ -454,7 +461,7 @@ static void plan_on_run(struct job *job)
 {
     CLEANUP(cleanup_plan_job_free) struct plan_job *j = CONTAINER_OF(job, struct plan_job, job);
 
-    j->a->queued[j->mode == PLAN_COMPARE]--;
+    j->a->queued[plan_lane_of(j->mode)]--;
     if (!j->has_run || j->a->is_ending)
         call_fail(j->call, 503, NULL, "the optimizer is shutting down");
     else if (j->error < 0 && !j->api_error.status)
@@ -472,7 +479,7 @@ static void plan_on_run(struct job *job)
 static void plan_on_read(void *arg, struct snapshot *s, const struct api_error *failure)
 {
     CLEANUP(cleanup_plan_job_free) struct plan_job *j = arg;
-    struct worker *worker = j->a->worker[j->mode == PLAN_COMPARE];
+    struct worker *worker = j->a->worker[plan_lane_of(j->mode)];
     struct api_error error = {0};
 
     j->hub = s;
@@ -480,7 +487,7 @@ static void plan_on_read(void *arg, struct snapshot *s, const struct api_error *
         worker_start(worker, &TAKE_PTR(j)->job);
         return;
     }
-    j->a->queued[j->mode == PLAN_COMPARE]--;
+    j->a->queued[plan_lane_of(j->mode)]--;
     if (j->mode == PLAN_ONLY)
         error = *failure;
     else
@@ -491,7 +498,7 @@ static void plan_on_read(void *arg, struct snapshot *s, const struct api_error *
 static void plan_start(struct assist *a, struct call *c, json_t *request, enum plan_mode mode,
                        const struct kept_plan *compared)
 {
-    unsigned *queued = &a->queued[mode == PLAN_COMPARE];
+    unsigned *queued = &a->queued[plan_lane_of(mode)];
     int64_t deadline_ms = a->o.deadline_ms;
     struct plan_job *j;
 
@@ -711,7 +718,7 @@ int assist_new(struct assist **ret, const struct assist_options *o)
 
     a->o = *o;
     TAILQ_INIT(&a->plans);
-    r = worker_new(&a->worker[0], o->loop) ?: worker_new(&a->worker[1], o->loop);
+    r = worker_new(&a->worker[LANE_SOLVE], o->loop) ?: worker_new(&a->worker[LANE_COMPARE], o->loop);
     if (r < 0)
         return r;
     a->reader = reader_new(o->loop, o->kube);

@@ -43,7 +43,7 @@ void reader_read(struct snapshot_reader *r, const struct reader_query *q, reader
 
 /* Whether each kind has been listed once, or is not installed. */
 bool reader_is_synced(const struct snapshot_reader *r);
-/* Why a kind could not be listed the last time; NULL if it could. */
+/* Why a kind could not be listed the last time, or that it has not been yet; NULL if it was. */
 const char *reader_error(const struct snapshot_reader *r, enum kind kind);
 /* Sets the gauges kubernetes_up and kubernetes_last_answer_timestamp_seconds. Before each scrape. */
 void reader_set_metrics(const struct snapshot_reader *r, struct metrics *m);
