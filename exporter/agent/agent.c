@@ -87,7 +87,9 @@ static void agent_withdraw(struct agent *a, const char *score_name)
             a->sinks[i]->ops->withdrawn(a->sinks[i], score_name, loop_wall(a->state.loop));
 }
 
-/* Reads and checks a configuration, and applies it as a whole or not at all. */
+/* ---- Configuration ----
+ *
+ * Read and checked, and applied as a whole or not at all. */
 
 enum { PROBLEMS_MAX_BYTES = 1 << 20 };
 

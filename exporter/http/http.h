@@ -41,8 +41,9 @@ struct http_share {
     struct http *http; /* NULL before the first call */
     TAILQ_ENTRY(http_share) entry;
     struct http_call *call; /* in progress */
-    size_t granted, wanted; /* bytes; wanted: what is not to be had yet */
-    bool evicted;           /* the call is about to fail */
+    size_t reserved;        /* bytes, by the call in progress, by earlier ones and by http_share_reserve() */
+    size_t waiting_for; /* further bytes that the call asks for, for which there is no room yet; 0: none */
+    bool evicted;       /* the call is about to fail */
 };
 
 struct http_request {
@@ -110,7 +111,7 @@ struct http *http_free(struct http *h);
 void http_set_budget(struct http *h, uint64_t bytes);
 void http_budget(const struct http *h, uint64_t *ret_used, uint64_t *ret_max);
 /* Counts other bytes against the budget until http_share_done(). -EDQUOT at once if there is no room. */
-MUST_USE int http_share_hold(struct http_share *s, struct http *h, size_t bytes);
+MUST_USE int http_share_reserve(struct http_share *s, struct http *h, size_t bytes);
 /* After the calls of the share, and its bodies, are gone. */
 void http_share_done(struct http_share *s);
 

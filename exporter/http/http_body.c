@@ -92,7 +92,7 @@ static int body_put(struct http_call *c, struct str piece)
         fail_size(c, (uint64_t)announced);
         return 1;
     }
-    r = http_share_charge(c, need);
+    r = http_share_reserve_body(c, need);
     /* Content-Length bytes at once, so that a large body is not moved while it grows. */
     if (r == 0 && body->n == 0 && announced > 0)
         r = buf_reserve(body, need, &room);

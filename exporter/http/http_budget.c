@@ -1,8 +1,10 @@
 /* The budget for the bodies of all answers. Owns the client's shares.
  *
- * A share asks before its body grows. If there is no room, its transfer is paused until others give some
- * back. A share that holds no more than its part of the budget does not wait for one that holds more: the
- * largest fails, as it does when all holders wait for each other. Loop thread. */
+ * A share is what one owner of calls has reserved, such as a round with all its sources; each call has
+ * reserved a part of it, for its own body. A call asks before its body grows. If there is no room, its
+ * transfer is paused until others give some back. A share that has reserved no more than its part of the
+ * budget does not wait for one with more: the largest fails, as it does when all holders wait for each other.
+ * Loop thread. */
 #include "exporter/base/cgroup.h"
 #include "exporter/http/http_internal.h"
 
@@ -24,22 +26,28 @@ void http_budget(const struct http *h, uint64_t *ret_used, uint64_t *ret_max)
     *ret_max = h->budget_max;
 }
 
-static uint64_t counted(uint64_t bytes)
+static uint64_t beyond_free(uint64_t bytes)
 {
     return bytes > SHARE_FREE_BYTES ? bytes - SHARE_FREE_BYTES : 0;
 }
 
-static bool share_grant(struct http_share *s, size_t bytes)
+static bool share_reserve(struct http_share *s, size_t bytes)
 {
     struct http *h = s->http;
-    uint64_t more = counted(s->granted + bytes) - counted(s->granted);
+    uint64_t more = beyond_free(s->reserved + bytes) - beyond_free(s->reserved);
 
     if (more > h->budget_max || h->budget_used > h->budget_max - more)
         return false;
     h->budget_used += more;
-    s->granted += bytes;
-    s->wanted = 0;
+    s->reserved += bytes;
+    s->waiting_for = 0;
     return true;
+}
+
+/* Whether it has come to a stop: one that was woken asks first. */
+static bool share_is_stuck(const struct http_share *s)
+{
+    return s->waiting_for && !s->call->soon.place && !s->call->wait.is_waiting;
 }
 
 /* The share to end so that others go on; NULL to wait. `asking` does not fit. */
@@ -50,18 +58,18 @@ static struct http_share *budget_victim(const struct http *h, const struct http_
     bool all_wait = true;
 
     TAILQ_FOREACH (s, &h->shares, entry) {
-        bool holds = counted(s->granted) > 0;
+        bool holds = beyond_free(s->reserved) > 0;
 
         if (s->evicted)
             return NULL; /* there will be room */
         holders += holds || s == asking;
-        /* One that was woken asks first. */
-        all_wait &= !holds || (s->wanted && !s->call->soon.place && !s->call->wait.is_waiting);
-        if (holds && s->call && (!largest || s->granted >= largest->granted))
+        all_wait &= !holds || share_is_stuck(s);
+        if (holds && s->call && (!largest || s->reserved >= largest->reserved))
             largest = s;
     }
     part = h->budget_max / (holders ? holders : 1);
-    if (largest && counted(largest->granted) > part && counted(asking->granted + asking->wanted) <= part)
+    if (largest && beyond_free(largest->reserved) > part &&
+        beyond_free(asking->reserved + asking->waiting_for) <= part)
         return largest;
     return all_wait ? largest : NULL;
 }
@@ -74,17 +82,17 @@ void http_share_enter(struct http_share *s, struct http *h)
     TAILQ_INSERT_TAIL(&h->shares, s, entry);
 }
 
-int http_share_hold(struct http_share *s, struct http *h, size_t bytes)
+int http_share_reserve(struct http_share *s, struct http *h, size_t bytes)
 {
     http_share_enter(s, h);
-    return share_grant(s, bytes) ? 0 : -EDQUOT;
+    return share_reserve(s, bytes) ? 0 : -EDQUOT;
 }
 
 void http_share_done(struct http_share *s)
 {
     struct http *h = s->http;
     const struct http_share *other;
-    uint64_t freed = counted(s->granted);
+    uint64_t freed = beyond_free(s->reserved);
 
     if (!h)
         return;
@@ -92,27 +100,33 @@ void http_share_done(struct http_share *s)
     h->budget_used -= freed;
     *s = (struct http_share){0};
     TAILQ_FOREACH (other, &h->shares, entry) /* there may be room: those that wait ask again */
-        if (freed && other->wanted)
+        if (freed && other->waiting_for)
             http_call_soon(other->call);
+}
+
+/* Whether a body of `need` bytes asks for nothing: it has them, or exceeds its own limit and fails anyway. */
+static bool call_asks_for_nothing(const struct http_call *c, size_t need)
+{
+    return need <= c->reserved || (need > c->answer.body.max && !c->rq.cut_answer);
 }
 
 /* Asks for a body of `need` bytes. -EAGAIN: the transfer must pause, and is resumed or ended. -EDQUOT: it
  * never fits. */
-int http_share_charge(struct http_call *c, size_t need)
+int http_share_reserve_body(struct http_call *c, size_t need)
 {
-    size_t want = size_min(size_max(need, c->charged + c->charged / 2), c->answer.body.max);
+    size_t want = size_min(size_max(need, c->reserved + c->reserved / 2), c->answer.body.max);
     struct http_share *s = c->share, *victim;
 
-    if (need <= c->charged || (need > c->answer.body.max && !c->rq.cut_answer)) /* the latter fails anyway */
+    if (call_asks_for_nothing(c, need))
         return 0;
-    want -= c->charged;
-    if (counted(s->granted + want) > c->http->budget_max)
+    want -= c->reserved;
+    if (beyond_free(s->reserved + want) > c->http->budget_max)
         return -EDQUOT;
-    if (share_grant(s, want)) {
-        c->charged += want;
+    if (share_reserve(s, want)) {
+        c->reserved += want;
         return 0;
     }
-    s->wanted = want;
+    s->waiting_for = want;
     victim = budget_victim(c->http, s);
     if (victim) {
         victim->evicted = true;

@@ -48,7 +48,7 @@ static void call_leave(struct http_call *c)
     if (c->gate)
         c->gate->leave(c);
     s->call = NULL;
-    s->wanted = 0;
+    s->waiting_for = 0;
     s->evicted = false;
     if (s == &c->own_share)
         http_share_done(s);
@@ -82,9 +82,9 @@ static bool stream_flush(struct http_call *c)
     bool gone = false;
     size_t taken;
 
-    if (!c->streaming || (!c->stream_begun && c->answer.body.n == 0))
+    if (!c->streaming || (!c->first_piece_due && c->answer.body.n == 0))
         return true;
-    c->stream_begun = false;
+    c->first_piece_due = false;
     got = buf_take(&c->answer.body);
     c->gone = &gone;
     taken = c->rq.on_data(c->arg, buf_str(&got));

@@ -25,7 +25,7 @@ void http_fail_budget(struct http_call *c, const char *what)
 {
     http_call_fail(c, CAUSE_BUDGET,
                    "over limits.memory (%llu MiB): %s, with %zu bytes of responses in memory",
-                   (unsigned long long)(c->http->budget_max >> 20), what, c->share->granted);
+                   (unsigned long long)(c->http->budget_max >> 20), what, c->share->reserved);
 }
 
 /* All other codes are CAUSE_TRANSFER. */
@@ -177,7 +177,7 @@ void http_explain_failure(struct http_call *c, CURLcode code)
                        c->refused);
         return;
     }
-    if (code == CURLE_OPERATION_TIMEDOUT && c->share->wanted) {
+    if (code == CURLE_OPERATION_TIMEDOUT && c->share->waiting_for) {
         http_fail_budget(c, "other responses left no room until the deadline");
         return;
     }

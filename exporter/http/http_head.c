@@ -76,7 +76,7 @@ static bool on_headers_end(struct http_call *c)
                        mono_add(loop_now(c->http->loop), status <= 299 ? BODY_MS_2XX : BODY_MS));
     }
     if (c->rq.on_data && status / 100 == 2) {
-        c->streaming = c->stream_begun = true;
+        c->streaming = c->first_piece_due = true;
         c->answer.body.max = HTTP_WINDOW_BYTES + CURL_MAX_READ_SIZE;
         http_call_line_up(c);
     }

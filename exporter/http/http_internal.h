@@ -62,11 +62,11 @@ struct http_call {
     bool cut;                /* the body was truncated at its limit */
     bool decided;            /* status_decides: the final status and its headers were received */
     struct http_share *share, own_share;
-    size_t charged; /* bytes of the body granted by the budget */
+    size_t reserved; /* of the share's, for the body of this call */
     /* Streaming: answer.body holds the bytes not yet passed on */
     bool streaming, paused;
-    bool stream_begun; /* on_data has not been called yet */
-    bool is_over;      /* the transfer has ended, with over_code, but on_data has not taken everything */
+    bool first_piece_due; /* on_data has not been called yet */
+    bool is_over;         /* the transfer has ended, with over_code, but on_data has not taken everything */
     CURLcode over_code;
     /* With bytes that no turn had a share for yet. A call works on at most CALL_TURN_BYTES a turn, so that
      * large answers do not hold up small ones. */
@@ -186,7 +186,7 @@ void http_explain_failure(struct http_call *c, CURLcode code);
 void http_share_enter(struct http_share *s, struct http *h);
 /* Asks for a body of `need` bytes. -EAGAIN: the transfer must pause, and is resumed or ended. -EDQUOT: it
  * never fits. */
-MUST_USE int http_share_charge(struct http_call *c, size_t need);
+MUST_USE int http_share_reserve_body(struct http_call *c, size_t need);
 
 /* ---- The answer (http_head.c, http_body.c). curl's callbacks; arg is the call ---- */
 

@@ -1,5 +1,6 @@
-/* What an answer, or its absence, means to whoever asked: a table of one shape for each of the six places
- * that judge answers. exporter/http/README.md shows them side by side; `test/docs --write` reads them.
+/* What an answer, or its absence, means to whoever asked: a table of one shape for five of the six places
+ * that judge answers; Kubernetes adds reasons and words, see verdict.c. exporter/http/README.md shows all six
+ * side by side; `test/docs --write` reads them.
  *
  *     static const struct http_rule rules[] = {
  *         {200, 299, HTTP_OK, VERDICT_SENT},

@@ -19,7 +19,7 @@ enum round_error {
     ROUND_MEMORY,
     ROUND_AUTH, /* no token of OAuth 2.0 */
     ROUND_HTTP_4XX,
-    ROUND_HTTP_5XX,
+    ROUND_HTTP_5XX,   /* and 429, which may pass as well */
     ROUND_HTTP_OTHER, /* neither 2xx, 4xx nor 5xx; a redirect to another origin */
     ROUND_QUERY,      /* the query engine rejected the query */
     ROUND_JSON,       /* not JSON */

@@ -127,7 +127,7 @@ static void otlp_ran(struct source *s, struct source_job *base)
     s->outcome.seconds += (double)mono_diff(o->asked_at, loop_now(s->rq.env->loop)) / 1000;
     if (j->error < 0) {
         source_fail(s, j->error == -EFBIG ? ROUND_TOO_LARGE : ROUND_QUERY, j->why);
-    } else if (http_share_hold(s->rq.share, s->rq.env->http, j->result.n) < 0) {
+    } else if (http_share_reserve(s->rq.share, s->rq.env->http, j->result.n) < 0) {
         source_fail(s, ROUND_MEMORY, "over limits.memory: no room for the result of the query");
     } else {
         s->outcome.series += j->series;
