@@ -4,7 +4,7 @@
 
 #include "controller/assist/api_error.h"
 #include "controller/assist/snapshot.h"
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/work.h"
 #include "controller/kube/answer.h"
 #include "controller/kube/client.h"
 #include "controller/kube/json.h"

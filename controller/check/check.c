@@ -1,7 +1,8 @@
 /* One HTTP call after the other, as the hub and an agent would make them. */
 #include "controller/check/check.h"
 
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/effective.h"
+#include "controller/hub/rules/spec.h"
 #include "controller/kube/json.h"
 #include "controller/placement/items.h"
 #include "exporter/agent/config.h"

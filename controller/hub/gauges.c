@@ -9,7 +9,7 @@
 #include "controller/hub/observed/observed.h"
 #include "controller/hub/probe/probe.h"
 #include "controller/hub/probe/probe_status.h"
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/spec.h"
 #include "controller/kube/watch.h"
 #include "exporter/metric/metrics.h"
 

@@ -1,7 +1,12 @@
 /* What holds for every scorer's summary; for the fuzz targets of what it is made from. */
 #pragma once
 
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/effective.h"
+#include "controller/hub/rules/pair.h"
+#include "controller/hub/rules/plan.h"
+#include "controller/hub/rules/report.h"
+#include "controller/hub/rules/spec.h"
+#include "controller/hub/rules/work.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"

@@ -1,5 +1,5 @@
 /* An agent's report: whatever it holds, what is kept is small, sorted, and fit to be shown. */
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/report.h"
 #include "exporter/base/hash.h"
 #include "exporter/base/utf8.h"
 #include "exporter/score/scorer_state.h"

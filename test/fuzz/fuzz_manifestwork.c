@@ -1,6 +1,7 @@
 /* ManifestWorks: any document can be looked at, a patch makes of it what we want, and any summaries come
  * back as they were sent. */
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/plan.h"
+#include "controller/hub/rules/work.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/utf8.h"

@@ -1,5 +1,6 @@
 /* A DynamicScorer of any content, with what its status remembers of /config. */
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/effective.h"
+#include "controller/hub/rules/spec.h"
 #include "controller/kube/json.h"
 #include "test/fuzz/effective_checks.h"
 

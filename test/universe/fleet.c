@@ -3,7 +3,7 @@
 #include "controller/hub/hub.h"
 #include "controller/hub/observed/object.h"
 #include "controller/hub/pages/web.h"
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/work.h"
 #include "controller/kube/client.h"
 #include "controller/kube/json.h"
 #include "controller/kube/lease.h"

@@ -3,7 +3,7 @@
 #include "controller/hub/follows/adjusted.h"
 
 #include "controller/hub/rules/adjustments.h"
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/plan.h"
 #include "controller/kube/json.h"
 #include "controller/kube/time.h"
 #include "controller/placement/adjust.h"

@@ -6,7 +6,7 @@
 #include "controller/hub/observed/scorer.h"
 #include "controller/hub/probe/probe.h"
 #include "controller/hub/probe/probe_status.h"
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/spec.h"
 #include "controller/kube/json.h"
 
 enum probe_health scorer_health(const struct fleet *f, const struct hub_scorer *s)

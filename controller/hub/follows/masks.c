@@ -2,7 +2,7 @@
  * nothing, changes nothing; loop thread. */
 #include "controller/hub/follows/masks.h"
 
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/plan.h"
 #include "exporter/base/buf.h"
 
 enum { MASK_PATTERN_BYTES = 80 }; /* of a pattern in a warning */

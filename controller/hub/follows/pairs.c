@@ -4,7 +4,9 @@
 
 #include "controller/hub/follows/target.h"
 #include "controller/hub/observed/scorer.h"
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/pair.h"
+#include "controller/hub/rules/plan.h"
+#include "controller/hub/rules/report.h"
 #include "exporter/base/clock.h"
 
 static bool pair_is_sent(const struct fleet *f, const struct hub_scorer *s, const struct hub_cluster *c)

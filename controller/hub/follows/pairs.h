@@ -5,7 +5,8 @@
 #include "controller/hub/follows/fleet.h"
 #include "controller/hub/observed/cluster.h"
 #include "controller/hub/observed/scorer.h"
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/pair.h"
+#include "controller/hub/rules/report.h"
 
 /* What is the same for all scorers on a cluster. */
 struct pair_facts pair_facts_of_cluster(const struct fleet *f, const struct hub_cluster *c);

@@ -1,6 +1,7 @@
 /* Owns nothing. Called as conditions are made (scorer_status.c, config_status.c), and by nothing else. */
 #include "controller/hub/follows/sentences.h"
 
+#include "controller/hub/rules/work.h"
 #include "exporter/base/text.h"
 
 static void sentence_put_more(struct buf *b, size_t n)

@@ -2,7 +2,7 @@
  * appends to the buffer, and reads nothing else. test_sentences.c has facts and words. Any thread. */
 #pragma once
 
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/effective.h"
 #include "exporter/base/buf.h"
 #include "exporter/score/feature.h"
 

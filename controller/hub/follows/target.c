@@ -4,7 +4,8 @@
 
 #include "controller/hub/observed/cluster.h"
 #include "controller/hub/observed/config.h"
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/plan.h"
+#include "controller/hub/rules/work.h"
 
 enum hub_target cluster_target(const struct observed *seen, const struct plan *plan,
                                const struct hub_cluster *c)

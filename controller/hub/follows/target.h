@@ -3,7 +3,7 @@
 
 #include "controller/hub/observed/cluster.h"
 #include "controller/hub/observed/observed.h"
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/plan.h"
 
 enum hub_target { TARGET_UNCHANGED, TARGET_WORK, TARGET_NO_WORK };
 

@@ -2,7 +2,9 @@
  * is known of our own writes. Each part says who changes it; everyone may read all of it. Loop thread. */
 #pragma once
 
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/plan.h"
+#include "controller/hub/rules/report.h"
+#include "controller/hub/rules/work.h"
 #include "controller/kube/json.h"
 #include "controller/kube/watch.h"
 #include "controller/kube/writer.h"

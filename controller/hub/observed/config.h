@@ -2,7 +2,8 @@
 #pragma once
 
 #include "controller/hub/observed/last_status.h"
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/plan.h"
+#include "controller/hub/rules/work.h"
 #include "controller/kube/json.h"
 #include "controller/placement/adjust.h"
 #include "exporter/base/map.h"

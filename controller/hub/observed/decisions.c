@@ -14,7 +14,9 @@
 #include "controller/hub/observed/decisions.h"
 
 #include "controller/hub/observed/object.h"
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/plan.h"
+#include "controller/hub/rules/report.h"
+#include "controller/hub/rules/work.h"
 #include "controller/kube/cut.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"

@@ -4,7 +4,7 @@
 
 #include "controller/hub/observed/cluster.h"
 #include "controller/hub/observed/scorer.h"
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/work.h"
 #include "controller/kube/cut.h"
 #include "controller/kube/json.h"
 #include "exporter/base/clock.h"

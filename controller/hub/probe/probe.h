@@ -17,7 +17,12 @@
 #pragma once
 
 #include "controller/hub/probe/probe_status.h"
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/effective.h"
+#include "controller/hub/rules/pair.h"
+#include "controller/hub/rules/plan.h"
+#include "controller/hub/rules/report.h"
+#include "controller/hub/rules/spec.h"
+#include "controller/hub/rules/work.h"
 #include "controller/kube/client.h"
 #include "exporter/base/loop.h"
 #include "exporter/http/http.h"

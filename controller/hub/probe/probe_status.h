@@ -2,7 +2,7 @@
 #pragma once
 
 #include "controller/hub/probe/probe_reason.h"
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/spec.h"
 
 struct history;
 

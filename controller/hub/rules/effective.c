@@ -1,5 +1,9 @@
 /* Merges a spec with a /config into the summary that agents get. Pure. */
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/effective.h"
+
+#include "controller/hub/rules/spec.h"
+#include "controller/kube/json.h"
+#include "exporter/score/summary.h"
 
 #include "exporter/base/alloc.h"
 #include "exporter/base/doc.h"

@@ -1,6 +1,10 @@
 /* The state of one scorer on one cluster, and its reason in words. Called by follows/pairs.c for counts,
  * statuses and pages. Pure: owns nothing; any thread. */
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/pair.h"
+
+#include "controller/hub/rules/report.h"
+#include "exporter/base/buf.h"
+#include "exporter/score/scorer_state.h"
 
 #include "controller/kube/time.h"
 

@@ -1,6 +1,10 @@
 /* Which scorers each cluster gets: masks, and clusters grouped by equal lists. A plan owns copies of the
  * summaries, and its groups; written/desired.c owns the plan. Loop thread; reads no clock. */
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/plan.h"
+
+#include "controller/hub/rules/report.h"
+#include "controller/kube/json.h"
+#include "exporter/base/clock.h"
 
 #include "controller/kube/time.h"
 #include "exporter/base/alloc.h"

@@ -1,5 +1,5 @@
 /* Reads the report of an agent, which may say anything. Pure. */
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/report.h"
 
 #include "controller/kube/time.h"
 #include "exporter/base/alloc.h"
@@ -7,6 +7,7 @@
 #include "exporter/base/hash.h"
 #include "exporter/base/json.h"
 #include "exporter/base/text.h"
+#include "exporter/score/feature.h"
 #include "exporter/score/round_error.h"
 #include "exporter/score/scorer_state.h"
 

@@ -1,5 +1,7 @@
 /* Reads a DynamicScorer's spec and a /config, and names each fault by its field. Pure. */
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/spec.h"
+
+#include "exporter/base/buf.h"
 
 #include "exporter/base/doc.h"
 #include "exporter/base/text.h"

@@ -1,5 +1,8 @@
 /* The text of a ManifestWork, and what is read back from one that others may have changed. Pure. */
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/work.h"
+
+#include "controller/hub/rules/plan.h"
+#include "controller/hub/rules/report.h"
 
 #include "controller/kube/condition.h"
 #include "controller/kube/cut.h"

@@ -9,6 +9,8 @@
 #include "controller/hub/observed/decisions.h"
 #include "controller/hub/observed/object.h"
 #include "controller/hub/observed/scorer.h"
+#include "controller/hub/rules/effective.h"
+#include "controller/hub/rules/work.h"
 #include "controller/placement/items.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"

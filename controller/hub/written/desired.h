@@ -5,7 +5,7 @@
 #include "controller/hub/observed/observed.h"
 #include "controller/hub/observed/options.h"
 #include "controller/hub/observed/scorer.h"
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/plan.h"
 
 struct desired {
     struct plan *plan; /* NULL: nothing to distribute, or not yet */

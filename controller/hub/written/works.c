@@ -6,7 +6,7 @@
 #include "controller/hub/follows/target.h"
 #include "controller/hub/observed/change.h"
 #include "controller/hub/observed/cluster.h"
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/work.h"
 #include "controller/hub/written/account.h"
 #include "controller/kube/fight.h"
 #include "controller/kube/json.h"

@@ -5,7 +5,7 @@
 #include "controller/hub/observed/cluster.h"
 #include "controller/hub/observed/object.h"
 #include "controller/hub/observed/observed.h"
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/work.h"
 #include "test/fakes/fake_server.h"
 #include "test/unit/hub/hub_world.h"
 

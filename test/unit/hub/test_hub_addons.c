@@ -4,7 +4,7 @@
 #include "controller/hub/observed/addons.h"
 #include "controller/hub/observed/change.h"
 #include "controller/hub/observed/observed.h"
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/work.h"
 #include "exporter/base/loop.h"
 #include "test/fakes/fake_server.h"
 #include "test/unit/hub/hub_world.h"

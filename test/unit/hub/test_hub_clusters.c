@@ -4,7 +4,7 @@
 #include "controller/hub/observed/cluster.h"
 #include "controller/hub/observed/object.h"
 #include "controller/hub/observed/observed.h"
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/work.h"
 #include "controller/kube/reach.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"

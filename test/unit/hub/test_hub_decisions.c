@@ -4,7 +4,8 @@
 #include "controller/hub/observed/object.h"
 #include "controller/hub/observed/observed.h"
 #include "controller/hub/observed/scorer.h"
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/plan.h"
+#include "controller/hub/rules/work.h"
 #include "exporter/base/buf.h"
 #include "test/unit/hub/hub_world.h"
 

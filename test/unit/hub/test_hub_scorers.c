@@ -6,7 +6,8 @@
 #include "controller/hub/observed/scorer.h"
 #include "controller/hub/probe/probe.h"
 #include "controller/hub/probe/probe_status.h"
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/effective.h"
+#include "controller/hub/rules/plan.h"
 #include "test/fakes/fake_server.h"
 #include "test/unit/hub/hub_world.h"
 

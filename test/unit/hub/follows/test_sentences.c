@@ -1,6 +1,6 @@
 /* Conditions' sentences: facts and words. */
 #include "controller/hub/follows/sentences.h"
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/effective.h"
 #include "exporter/base/buf.h"
 #include "exporter/score/feature.h"
 

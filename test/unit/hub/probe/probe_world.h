@@ -3,7 +3,12 @@
 
 #include "controller/hub/probe/probe.h"
 #include "controller/hub/probe/probe_reason.h"
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/effective.h"
+#include "controller/hub/rules/pair.h"
+#include "controller/hub/rules/plan.h"
+#include "controller/hub/rules/report.h"
+#include "controller/hub/rules/spec.h"
+#include "controller/hub/rules/work.h"
 #include "exporter/base/loop.h"
 #include "test/fakes/fake_kube.h"
 #include "test/fakes/fake_server.h"

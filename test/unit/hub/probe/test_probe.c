@@ -1,7 +1,7 @@
 /* The schedule of a probe, its verdicts, and what a change resets. */
 #include "controller/hub/probe/probe_reason.h"
 #include "controller/hub/probe/probe_status.h"
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/spec.h"
 #include "exporter/base/loop.h"
 #include "test/fakes/fake_server.h"
 #include "test/unit/hub/probe/probe_world.h"

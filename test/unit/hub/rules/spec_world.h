@@ -1,7 +1,12 @@
 /* Documents for the tests of spec*.c and effective*.c, with ' for ". */
 #pragma once
 
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/effective.h"
+#include "controller/hub/rules/pair.h"
+#include "controller/hub/rules/plan.h"
+#include "controller/hub/rules/report.h"
+#include "controller/hub/rules/spec.h"
+#include "controller/hub/rules/work.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,7 @@
 /* spec.adjustments: what is read, which clusters an entry is for, and what the clusters get. */
 #include "controller/hub/rules/adjustments.h"
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/plan.h"
+#include "controller/hub/rules/work.h"
 #include "controller/kube/json.h"
 #include "controller/placement/adjust.h"
 #include "exporter/base/buf.h"

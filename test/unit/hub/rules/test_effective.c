@@ -1,5 +1,6 @@
 /* Effective summaries: precedence, defaults, and errors with their fields. */
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/effective.h"
+#include "controller/hub/rules/spec.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/score/feature.h"

@@ -1,5 +1,5 @@
 /* Masks: both lists, and errors. */
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/plan.h"
 #include "controller/kube/json.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* Which of several facts decides a pair's state, and the words for it. */
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/pair.h"
+#include "controller/hub/rules/report.h"
 #include "exporter/base/clock.h"
 #include "exporter/score/scorer_state.h"
 

@@ -1,6 +1,6 @@
 /* Plans: which summaries each cluster receives, in which order and how much room; and how clusters are
  * grouped. */
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/plan.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/glob.h"
 #include "exporter/base/str.h"

@@ -1,5 +1,5 @@
 /* Agents' reports: what is kept of them, and that invalid ones change nothing. */
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/report.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/hash.h"
 #include "exporter/score/feature.h"

@@ -1,5 +1,5 @@
 /* The spec of a DynamicScorer: every alias, and an error for every invalid field. */
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/spec.h"
 #include "controller/kube/json.h"
 #include "exporter/score/summary.h"
 #include "test/unit/hub/rules/spec_world.h"

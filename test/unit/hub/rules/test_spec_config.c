@@ -1,5 +1,5 @@
 /* Bodies of /config, and status.lastSyncedConfig. */
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/spec.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/score/summary.h"

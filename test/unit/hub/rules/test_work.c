@@ -1,5 +1,6 @@
 /* ManifestWorks: what is written, and what is read from one that others changed, too. */
-#include "controller/hub/rules/rules.h"
+#include "controller/hub/rules/plan.h"
+#include "controller/hub/rules/work.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 
