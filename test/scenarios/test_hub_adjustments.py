@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from lib.browser import VISIBLE_TEXT, shared_browser  # noqa: F401 (a fixture)
 from lib.scorers import full, in_parallel, serve
 from lib.wait import DEADLINE, LONG, wait_until
 from lib.work import WORK_CONFIGMAP, manifest
@@ -150,3 +151,22 @@ def test_agents_that_do_not_know_them_are_named(hub, controller):
     page = controller.get("/api/v1/status").json
     assert page["config"]["adjustments"][0]["name"] == "a"
     controller.wait_metric("dynamic_scoring_hub_adjusted_clusters", 3, adjustment="a")
+
+
+def test_the_page_shows_cluster_change_and_since_when(hub, controller, browser):
+    in_eu = {"matchLabels": {"region": "eu"}}
+    hub.configure(
+        adjustments=[
+            entry("slow", "cpu", cluster="west-?", add=-30, until=later(3600), reason="new kernel"),
+            entry("out", labels=in_eu, set=-100),
+        ]
+    )
+    wait_until(lambda: all(status(hub).get(n, {}).get("since") for n in ("slow", "out")), "both are in force")
+    browser.open(controller.url)
+    rows = browser.run("[...document.querySelectorAll('.limits tbody tr')].map(row => [...row.children].map(cell => cell.innerText))")
+    slow, out = rows
+    assert slow[:5] == ["slow", "west-?", "cpu", "−30", "1 cluster, 1 score"] and slow[7] == "new kernel"
+    assert "ago" in slow[5] or "now" in slow[5]
+    assert slow[6].startswith("in ")
+    assert out[:5] == ["out", "by labels or claims", "*", "set to −100", "2 clusters, 2 scores"] and out[6:] == ["–", ""]
+    assert "Placement sees these scores adjusted" in browser.run(VISIBLE_TEXT)

@@ -76,6 +76,32 @@ def test_the_hub_sees_no_handover(kube, pair):
     leader.start()
 
 
+def test_adjustments_stay_in_force(kube, pair):
+    """The new leader writes nothing that they do not change, not even for a moment, and takes them back when they end."""
+    leader, standby = pair
+    summary = json.loads(kube.configmap("dynamic-scoring-config")["data"]["summaries"])[0]
+    scorer = {**summary, "scoringInterval": 600, "scoreRange": {"min": -1e9, "max": 1e9}}
+    kube.configure(scorer, adjustments=[{"name": "less", "scoreName": "*", "add": -30, "reason": "disk"}])
+    wait_until(lambda: kube.items("s") == {"s": -30}, "the items are adjusted")
+    leader.wait_metric_is(0, "dynamic_scoring_placement_behind")
+    before = kube.object("s")
+    leader.process.send(signal.SIGTERM)
+    seen = []
+    wait_until(lambda: seen.append(kube.items("s")) or standby.scores("s"), "the other leads and scores")
+    standby.wait_metric_is(0, "dynamic_scoring_placement_behind")
+    after = kube.object("s")
+    assert all(items == {"s": -30} for items in seen)
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert after["status"]["scores"] == before["status"]["scores"]
+    assert after["status"]["conditions"] == before["status"]["conditions"], "nothing has changed"
+    assert writes(standby) <= {("status", "ok"): 1}.items()
+    kube.configure(scorer, adjustments=[])
+    wait_until(lambda: kube.items("s") == {"s": 0}, "the new leader takes it back")
+    assert kube.condition("s", "Adjusted") is None
+    leader.process.wait()
+    leader.start()
+
+
 def test_a_standby_has_its_configuration_and_serves_no_series(kube, api, receiver, pair):
     leader, standby = pair
     assert standby.get("/-/ready").status == 200

@@ -78,6 +78,22 @@ def test_an_agent(kube, fake, start_agent, clock, tmp_path, wrong, reason):
     wait_until(lambda: 0 < seconds_until(kube.object("a")["status"]["validUntil"]) <= 30 + 6, "scores end in time", LONG)
 
 
+@pytest.mark.parametrize("wrong", [-3600, 3600])
+def test_an_adjustment_ends(kube, fake, start_agent, clock, tmp_path, wrong):
+    """Neither before nor after its `until`, although the agent's clock has long passed it, or is an hour away from it."""
+    clock.set(wrong)
+    ends = int(time.time()) + 20
+    until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(ends))
+    scorer = summary("a", fake.on("/s", results({}, 1)), interval=600)
+    kube.configure(scorer, adjustments=[{"name": "hour", "scoreName": "*", "set": -100, "until": until}])
+    places = {"hub": kubeconfig(kube, "hub", tmp_path), "managed": kubeconfig(kube, "managed", tmp_path)}
+    start_agent({}, *kube.flags(**places), env=clock.env)
+    kube.wait_items("a", {"a": -100})
+    kube.wait_items("a", {"a": 1}, LONG)
+    assert time.time() > ends - 2 and kube.condition("a", "Adjusted") is None
+    assert len(fake.requests("/s")) == 1
+
+
 def test_a_right_clock_is_not_mentioned(kube, fake, start_agent):
     kube.configure(summary("a", fake.on("/s", results({}, 1)), interval=600))
     agent = start_agent({}, *kube.flags())

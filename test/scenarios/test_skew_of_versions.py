@@ -160,12 +160,20 @@ def test_what_agents_of_the_version_before_do_not_know(hub, fake, programs):
         )
         hub.wait_scorer("calm", "Distributed", "True", "ClusterIgnored", LONG, says=words)
 
+        hub.configure(adjustments=[{"name": "more", "clusterName": "*", "scoreName": "stays", "add": 10}])
+        wait_until(lambda: items(hub, "now", "stays") == {"stays": 11}, "this version adjusts", LONG)
+        words = "agents on 1 of 2 clusters are too old for adjustments and write scores as they are: before"
+        hub.wait_config("Distributed", "True", "AdjustmentsIgnored", LONG, says=words)
+        assert items(hub, "before", "stays") == {"stays": 1} and agents["before"].status("stays")["failures"] == 0
+
         agents["before"].process.end()
         agents["before"].command[0] = programs["now"]
         agents["before"].start()
         wait_until(lambda: items(hub, "before", "less") == {"less": 50}, "the upgraded agent gets it, too", LONG)
         hub.wait_scorer("less", "Distributed", "True", "Distributed", LONG)
         hub.wait_scorer("calm", "Distributed", "True", "Distributed", LONG)
+        wait_until(lambda: items(hub, "before", "stays") == {"stays": 11}, "the upgraded agent adjusts, too", LONG)
+        hub.wait_config("Distributed", "True", "Distributed", LONG)
 
 
 @pytest.mark.parametrize("first, second", [("before", "now"), ("now", "before")])
