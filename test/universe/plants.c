@@ -50,15 +50,20 @@ bool __wrap_queue_open(struct queue *q, mono_ms now)
     return opened;
 }
 
-/* By agent and lane. */
+/* The lane of a scorer: score names are s0 to s2. That of the own metrics has the empty name. */
+static bool is_scorer_lane(struct str lane)
+{
+    return lane.n == 2;
+}
+
 int64_t __real_queue_next_ms(struct queue *q, struct str lane, int64_t at_ms);
 int64_t __wrap_queue_next_ms(struct queue *q, struct str lane, int64_t at_ms);
 int64_t __wrap_queue_next_ms(struct queue *q, struct str lane, int64_t at_ms)
 {
-    static int64_t highest[AGENTS][SCORERS];
+    static int64_t highest[AGENTS][SCORERS]; /* by agent and scorer */
     int64_t *one, next;
 
-    if (planted != PLANT_HIGHEST || lane.n != 2 || sim_process->dead)
+    if (planted != PLANT_HIGHEST || !is_scorer_lane(lane) || sim_process->dead)
         return __real_queue_next_ms(q, lane, at_ms);
     one = &highest[sim_process->node][lane.p[1] - '0'];
     next = is_behind(*one, at_ms) ? *one + 1 : at_ms;
@@ -131,7 +136,8 @@ bool __wrap_object_is_ours(const json_t *object, const char *owner)
     return planted == PLANT_EVERYONES_OBJECT || __real_object_is_ours(object, owner);
 }
 
-/* A leader that does not notice that it no longer is: one for each node, since the nodes share this. */
+/* A leader that does not notice that it no longer is: one for each lease that is made, since all nodes are in
+ * this process. The oldest is taken again after MAX_LIVES of them. */
 struct endless {
     void (*on_change)(void *arg, bool leading);
     void *arg;

@@ -5,7 +5,12 @@
  * net.c    the same for libcurl's
  * httpd.c  the same for the HTTP server's
  * disk.c   a disk that forgets at a power cut what was not synced, tears it, fills up, and fails
- * world.h  agents, controllers, and the servers around them; faults and oracles
+ * world.c  agents, Prometheus and scoring APIs, faults, and a run
+ * tsdb.c   the ledger of samples, and a TSDB that compares with it what arrives
+ * kube.c   model API servers: the hub's, and one of each cluster
+ * fleet.c  Open Cluster Management and its users: clusters, work agents, scorers, controllers; and what must
+ *          hold there
+ * plants.c bugs that the oracles must catch
  * main.c   runs seeds, each in a process of its own
  *
  * Not simulated: connections to the program's own HTTP server, and upgrades, as there is one program. */
@@ -130,29 +135,32 @@ enum reached {
 extern const char *const reached_names[REACHED_COUNT];
 extern uint64_t reached[REACHED_COUNT];
 
-/* Bugs that the runner must catch. */
+/* Bugs that the runner must catch: what each breaks, and who sees it first. At least two must be seen by an
+ * invariant() of the product before any oracle: see main.c. */
 enum plant {
     PLANT_NONE,
-    PLANT_NO_SYNC,
-    PLANT_EARLY_ACK,
-    PLANT_EARLY_MARKER,
-    PLANT_OTHER_BYTES,
-    PLANT_NO_ACTIVE_SET,
-    PLANT_NO_RETRY_AFTER,
-    PLANT_LOST_POSITION,
-    PLANT_NO_BACKOFF,
-    PLANT_NO_MARKER,
-    PLANT_DROP_5XX,
-    PLANT_DROP_400,
-    PLANT_DROP_413,
-    PLANT_OLD_SCORES,
-    PLANT_SHOWN_SECRET,
-    PLANT_NO_COMPANIONS,
-    PLANT_HIGHEST,
-    PLANT_SAME_VALIDITY,
-    PLANT_NEWEST_WATCH,
-    PLANT_ENDLESS_LEADER,
-    PLANT_EVERYONES_OBJECT,
+    PLANT_NO_SYNC,        /* fsync() does nothing. The ledger: samples or markers are lost at a power cut */
+    PLANT_EARLY_ACK,      /* a request that failed counts as a 2xx. The ledger: samples never arrive */
+    PLANT_EARLY_MARKER,   /* a stale marker has a time of two hours ago. The ledger: it is out of order */
+    PLANT_OTHER_BYTES,    /* a request that is sent again is encoded anew. The wire: its bytes differ */
+    PLANT_NO_ACTIVE_SET,  /* the file of active series stays empty. The ledger: no marker after a crash */
+    PLANT_NO_RETRY_AFTER, /* the header is not seen. The wire: a request comes too early */
+    PLANT_LOST_POSITION,  /* the read position is not stored. An invariant of queue.c */
+    PLANT_NO_BACKOFF,     /* a retry is at once. An invariant of sender.c */
+    PLANT_NO_MARKER,      /* a scorer that ends is not withdrawn. The ledger: its series have no marker */
+    PLANT_DROP_5XX,       /* a 5xx is final. The ledger: samples never arrive */
+    PLANT_DROP_400,       /* a 400 is final for the whole request. The ledger: good samples never arrive */
+    PLANT_DROP_413,       /* a 413 is final. The ledger: samples never arrive */
+    PLANT_OLD_SCORES,     /* expired scores stay on /metrics. The pages: they show an old score */
+    PLANT_SHOWN_SECRET,   /* secrets in texts are not hidden. The pages: one is in the log */
+    PLANT_NO_COMPANIONS,  /* what shares a request is forgotten at a late open. An invariant of sender.c */
+    PLANT_HIGHEST,        /* a lane's highest time counts as its last. The ledger: out of order later on */
+    /* These are seen by the fleet, which seeds with API servers have. */
+    PLANT_SAME_VALIDITY, /* validUntil stays as first written. Scores have ended without a fallback */
+    PLANT_FIRST_WITH_KUBE = PLANT_SAME_VALIDITY,
+    PLANT_NEWEST_WATCH,     /* a watch resumes from the newest version. A ManifestWork lacks scorers */
+    PLANT_ENDLESS_LEADER,   /* a leader does not hear that it is one no longer. It writes all the same */
+    PLANT_EVERYONES_OBJECT, /* each object counts as ours. An object of another owner is written */
     PLANTS
 };
 extern const char *const plant_names[PLANTS];

@@ -1,5 +1,5 @@
 /* Owns the ledger of samples and a TSDB that compares with it what arrives. The ledger is filled where the
- * sender thread has taken a batch: from then on, what is on disk must arrive, whatever happens. */
+ * endpoint's thread has taken a batch: from then on, what is on disk must arrive, whatever happens. */
 #include "exporter/base/def.h"
 #include "exporter/metric/batch.h"
 #include "exporter/metric/series.h"
@@ -68,7 +68,7 @@ static struct {
     uint64_t batches;
     enum { TSDB_OK, TSDB_503, TSDB_429, TSDB_POISON, TSDB_SMALL, TSDB_OLD, TSDB_404 } state;
     int64_t until;
-} t;
+} ledger;
 
 /* ---- The ledger ---- */
 
@@ -76,13 +76,13 @@ static struct taken *sample_at(uint64_t key)
 {
     size_t i = key % TABLE;
 
-    while (t.samples[i].used && t.samples[i].key != key)
+    while (ledger.samples[i].used && ledger.samples[i].key != key)
         i = (i + 1) % TABLE;
-    if (!t.samples[i].used && ++t.n_samples == TABLE)
+    if (!ledger.samples[i].used && ++ledger.n_samples == TABLE)
         violated(ORACLE_MODEL, "more than %d samples", TABLE);
-    t.samples[i].used = true;
-    t.samples[i].key = key;
-    return &t.samples[i];
+    ledger.samples[i].used = true;
+    ledger.samples[i].key = key;
+    return &ledger.samples[i];
 }
 
 static uint64_t sample_key(uint64_t series, int64_t at)
@@ -92,14 +92,14 @@ static uint64_t sample_key(uint64_t series, int64_t at)
 
 static struct series_state *series_at(uint64_t key, int agent)
 {
-    for (size_t i = 0; i < t.n_series; i++)
-        if (t.series[i].key == key)
-            return &t.series[i];
-    if (t.n_series == MAX_SERIES)
+    for (size_t i = 0; i < ledger.n_series; i++)
+        if (ledger.series[i].key == key)
+            return &ledger.series[i];
+    if (ledger.n_series == MAX_SERIES)
         violated(ORACLE_MODEL, "more than %d series", MAX_SERIES);
-    t.series[t.n_series] =
+    ledger.series[ledger.n_series] =
         (struct series_state){.key = key, .agent = agent, .last_ms = INT64_MIN, .order_ms = INT64_MIN};
-    return &t.series[t.n_series++];
+    return &ledger.series[ledger.n_series++];
 }
 
 static uint64_t label_key(uint64_t key, struct str name, struct str value)
@@ -166,15 +166,15 @@ static void take_batch(struct taking *k, unsigned lane)
         violated(ORACLE_LEDGER, "a%d queued %llu of %zu samples of %s", agent, (unsigned long long)k->samples,
                  series_count(b->set), b->score_name);
     is_safe = !sim_process->dead && queue_stats(k->queue).unsaved == 0;
-    if (++t.batches == MAX_BATCHES)
+    if (++ledger.batches == MAX_BATCHES)
         violated(ORACLE_MODEL, "more than %d batches", MAX_BATCHES);
-    t.lanes[lane] = (struct lane_state){.batch = t.batches};
-    t.batch[t.batches].left = series_count(b->set);
+    ledger.lanes[lane] = (struct lane_state){.batch = ledger.batches};
+    ledger.batch[ledger.batches].left = series_count(b->set);
     for (size_t i = 0; i < series_count(b->set); i++) {
         struct series_state *s = series_at(batch_series_key(b, i), agent);
         struct taken *one = sample_at(sample_key(s->key, k->at));
 
-        s->batch = one->batch = t.batches;
+        s->batch = one->batch = ledger.batches;
         s->lane = lane;
         one->bits = double_bits(b->values[i]);
         one->is_due = is_safe && sim_now_ms < RUN_MS - SEND_MS;
@@ -252,7 +252,7 @@ void __wrap_intake_withdraw(struct intake *in, struct str score_name, int64_t at
         __real_intake_withdraw(in, score_name, planted == PLANT_EARLY_MARKER ? at_ms - 7200000 : at_ms);
     take_queued(was_dead);
     if (!sim_process->dead)
-        t.lanes[lane_of(sim_process->node, score_name.p)].ended = true;
+        ledger.lanes[lane_of(sim_process->node, score_name.p)].ended = true;
 }
 
 /* ---- The TSDB ---- */
@@ -330,7 +330,7 @@ static bool wire_read_v2(struct wire_request *rq, const char *plain, size_t n)
 /* A sample arrived, and its answer will, at that time. */
 static void tsdb_acknowledge(struct taken *one, const struct sim_node *a, int64_t at)
 {
-    struct batch_state *b = &t.batch[one->batch];
+    struct batch_state *b = &ledger.batch[one->batch];
 
     one->life = a->life;
     if (one->acknowledged || !one->batch)
@@ -342,17 +342,30 @@ static void tsdb_acknowledge(struct taken *one, const struct sim_node *a, int64_
         b->done_at = at;
 }
 
-/* A position that was stored may be lost with the power only, or by a disk that fails; one that is not stored
- * yet, by a kill. */
+/* Whether the agent had stored, or still knows, that all of the batch had arrived: a position that is not
+ * stored yet is lost by a kill. */
+static bool is_known_done(const struct batch_state *b, const struct sim_node *a)
+{
+    if (b->left || b->across_lives)
+        return false;
+    if (b->life == a->life)
+        return b->done_at < sim_now_ms;
+    return b->done_at + SETTLE_MS < a->died_at[b->life];
+}
+
+/* Whether the agent may have lost a position that was stored: with the power, while it stood still, or by a
+ * disk that fails. */
+static bool may_have_lost(const struct batch_state *b, const struct taken *one, const struct sim_node *a)
+{
+    return b->life <= a->cut_life || b->life <= a->stood_life || one->life <= a->cut_life || a->disk_failed ||
+           disk_has_failed(a->process->disk);
+}
+
 static void check_repeated(const struct taken *one, const struct sim_node *a)
 {
-    const struct batch_state *b = &t.batch[one->batch];
-    int64_t known_at = b->life == a->life ? b->done_at : b->done_at + SETTLE_MS;
-    int64_t until = b->life == a->life ? sim_now_ms : a->died_at[b->life];
+    const struct batch_state *b = &ledger.batch[one->batch];
 
-    if (one->batch && b->left == 0 && !b->across_lives && known_at < until && b->life > a->cut_life &&
-        b->life > a->stood_life && one->life > a->cut_life && !a->disk_failed &&
-        !disk_has_failed(a->process->disk))
+    if (one->batch && is_known_done(b, a) && !may_have_lost(b, one, a))
         violated(ORACLE_LEDGER, "a%d sent a sample again, %lld ms after all of its round had arrived", a->id,
                  (long long)(sim_now_ms - b->done_at));
 }
@@ -387,6 +400,19 @@ static bool is_newest(const struct series_state *s, const struct taken *one, int
     return is_back && !one->arrived;
 }
 
+/* Whether a sample may come behind a later one: of a clock that was a day ahead before; one that was
+ * rejected, which may be sent again after a power cut; or the last of a replica, which sends them late. */
+static bool is_excused(const struct sim_node *a, const struct taken *one, int64_t at, bool is_back)
+{
+    return is_back || is_ahead_again(a, at) || one->excused || fleet_elects(a);
+}
+
+static bool is_out_of_order(const struct sim_node *a, const struct series_state *s, const struct taken *one,
+                            int64_t at, bool is_back)
+{
+    return !one->arrived && at <= s->order_ms && is_in_order(a) && !is_excused(a, one, at, is_back);
+}
+
 static void tsdb_take(const struct wire_request *rq, const struct sim_node *a, int64_t answer_at)
 {
     bool in_order = is_in_order(a);
@@ -406,9 +432,7 @@ static void tsdb_take(const struct wire_request *rq, const struct sim_node *a, i
             violated(ORACLE_LEDGER, "a%d sent another value for a sample", a->id);
         if (one->arrived)
             check_repeated(one, a);
-        /* After a power cut, what was rejected may be sent again; a replica sends its last samples late. */
-        if (!one->arrived && !one->excused && in_order && !fleet_elects(a) && wire->at <= s->order_ms &&
-            !is_back && !is_ahead_again(a, wire->at))
+        if (is_out_of_order(a, s, one, wire->at, is_back))
             violated(ORACLE_LEDGER, "a%d sent a %s out of order, %lld ms after the last", a->id,
                      wire->bits == RW_STALE_BITS ? "stale marker" : "sample",
                      (long long)(wire->at - s->order_ms));
@@ -436,13 +460,13 @@ static void tsdb_check_body(const struct wire_request *rq, struct str body, cons
 
     for (i = 0; i < rq->n; i++)
         key = fnv(key, (uint64_t[]){rq->list[i].key, (uint64_t)rq->list[i].at}, 16);
-    for (i = key % TABLE; t.bodies[i].key && t.bodies[i].key != key; i = (i + 1) % TABLE)
+    for (i = key % TABLE; ledger.bodies[i].key && ledger.bodies[i].key != key; i = (i + 1) % TABLE)
         ;
-    reached[REACHED_REPEAT] += t.bodies[i].key != 0;
-    if (t.bodies[i].key && t.bodies[i].hash != hash && is_in_order(a))
+    reached[REACHED_REPEAT] += ledger.bodies[i].key != 0;
+    if (ledger.bodies[i].key && ledger.bodies[i].hash != hash && is_in_order(a))
         violated(ORACLE_WIRE, "a%d repeated a request with other bytes", a->id);
-    t.bodies[i].key = key;
-    t.bodies[i].hash = hash;
+    ledger.bodies[i].key = key;
+    ledger.bodies[i].hash = hash;
 }
 
 /* A request that is rejected for good: what it holds need not arrive. */
@@ -469,7 +493,7 @@ static void tsdb_answer(const struct wire_request *rq, struct sim_node *a, const
     for (size_t i = 0; i < rq->n; i++)
         poisoned = poisoned || rq->list[i].is_poison;
     r->status = 204;
-    if (t.state == TSDB_503 || t.state == TSDB_429) {
+    if (ledger.state == TSDB_503 || ledger.state == TSDB_429) {
         if (sim_now_ms / 60000 != a->minute)
             a->requests = 0;
         a->minute = sim_now_ms / 60000;
@@ -477,23 +501,23 @@ static void tsdb_answer(const struct wire_request *rq, struct sim_node *a, const
             violated(ORACLE_WIRE, "a%d sent more than %d requests a minute to a TSDB in trouble", a->id,
                      RATE_PER_MINUTE);
     }
-    if (t.state == TSDB_503) {
+    if (ledger.state == TSDB_503) {
         reached[REACHED_ECHOED_SECRET]++;
         respond(r, 503, a->token, REACHED_503); /* which must not be shown */
-    } else if (t.state == TSDB_429) {
+    } else if (ledger.state == TSDB_429) {
         r->retry_after_s = 1 + (int64_t)stream_below(&universe.network, 90);
         a->not_before = sim_now_ms + r->delay_ms + r->retry_after_s * 1000;
         a->told_tenant = strtoul(tenant, NULL, 10);
         respond(r, 429, "slow down", REACHED_429);
-    } else if (t.state == TSDB_POISON && poisoned) {
+    } else if (ledger.state == TSDB_POISON && poisoned) {
         tsdb_excuse(rq, a->id, true);
         respond(r, 400, "out of bounds", REACHED_400);
-    } else if (t.state == TSDB_SMALL && rq->n > 2) {
+    } else if (ledger.state == TSDB_SMALL && rq->n > 2) {
         respond(r, 413, "too large", REACHED_413);
-    } else if (t.state == TSDB_404) {
+    } else if (ledger.state == TSDB_404) {
         tsdb_excuse(rq, a->id, false);
         respond(r, 404, "no such tenant", REACHED_404);
-    } else if (t.state == TSDB_OLD && rq->form == REACHED_V2) {
+    } else if (ledger.state == TSDB_OLD && rq->form == REACHED_V2) {
         respond(r, 415, "no such format", REACHED_415);
     } else {
         tsdb_take(rq, a, sim_now_ms + r->delay_ms);
@@ -512,6 +536,30 @@ static struct str reencode(const char *plain, size_t n)
     return (struct str){other, room};
 }
 
+static bool is_zstd(const struct request *rq)
+{
+    return strcmp(rq->content_encoding, "zstd") == 0;
+}
+
+static enum reached form_of(const struct request *rq)
+{
+    if (strstr(rq->content_type, "v2.Request"))
+        return REACHED_V2;
+    return is_zstd(rq) ? REACHED_ZSTD : REACHED_V1;
+}
+
+/* Decompresses the body into `plain`, which has room for *n bytes. False if it is damaged. */
+static bool tsdb_decompress(const struct request *rq, char *plain, size_t *n)
+{
+    static ZSTD_DCtx *zstd;
+
+    if (!is_zstd(rq))
+        return snappy_uncompress(rq->body.p, rq->body.n, plain, n) == SNAPPY_OK;
+    zstd = zstd ?: ZSTD_createDCtx();
+    *n = ZSTD_decompressDCtx(zstd, plain, *n, rq->body.p, rq->body.n);
+    return !ZSTD_isError(*n);
+}
+
 void tsdb_serve(const struct request *rq, struct sim_node *a, struct response *r)
 {
     static char plain[256 << 10];
@@ -525,21 +573,12 @@ void tsdb_serve(const struct request *rq, struct sim_node *a, struct response *r
     if (sim_now_ms < a->not_before && strtoul(rq->tenant, NULL, 10) == a->told_tenant)
         violated(ORACLE_WIRE, "a%d came %lld ms before Retry-After has passed", a->id,
                  (long long)(a->not_before - sim_now_ms));
-    if (strcmp(rq->content_encoding, "zstd") == 0) {
-        static ZSTD_DCtx *zstd;
-
-        zstd = zstd ?: ZSTD_createDCtx();
-        n = ZSTD_decompressDCtx(zstd, plain, sizeof(plain), body.p, body.n);
-        good = !ZSTD_isError(n);
-    } else {
-        good = snappy_uncompress(body.p, body.n, plain, &n) == SNAPPY_OK;
-    }
     wire.n = 0;
-    wire.form = strstr(rq->content_type, "v2.Request")      ? REACHED_V2
-                : strcmp(rq->content_encoding, "zstd") == 0 ? REACHED_ZSTD
-                                                            : REACHED_V1;
+    wire.form = form_of(rq);
     reached[wire.form]++;
-    if (!good || !(wire.form == REACHED_V2 ? wire_read_v2(&wire, plain, n) : wire_read_v1(&wire, plain, n)))
+    good = tsdb_decompress(rq, plain, &n) &&
+           (wire.form == REACHED_V2 ? wire_read_v2(&wire, plain, n) : wire_read_v1(&wire, plain, n));
+    if (!good)
         violated(ORACLE_WIRE, "a%d sent what is no request", a->id);
     if (planted == PLANT_OTHER_BYTES && stream_chance(&universe.network, 500))
         body = reencode(plain, n);
@@ -552,20 +591,52 @@ void tsdb_serve(const struct request *rq, struct sim_node *a, struct response *r
 
 void tsdb_turn(void)
 {
-    t.state = (unsigned)stream_below(&universe.faults, TSDB_404 + 1);
-    t.until = sim_now_ms + (int64_t)stream_below(&universe.faults, t.state == TSDB_404 ? 20000 : 300000);
-    trace("tsdb turns to %u", (unsigned)t.state);
+    ledger.state = (unsigned)stream_below(&universe.faults, TSDB_404 + 1);
+    ledger.until =
+        sim_now_ms + (int64_t)stream_below(&universe.faults, ledger.state == TSDB_404 ? 20000 : 300000);
+    trace("tsdb turns to %u", (unsigned)ledger.state);
 }
 
 void tsdb_tick(void)
 {
-    if (t.state && sim_now_ms >= t.until)
-        t.state = TSDB_OK;
+    if (ledger.state && sim_now_ms >= ledger.until)
+        ledger.state = TSDB_OK;
 }
 
 void tsdb_heal(void)
 {
-    t.state = TSDB_OK;
+    ledger.state = TSDB_OK;
+}
+
+/* Whether the agent that took the series' last batch may not know of the series any more. */
+static bool may_have_forgotten(const struct sim_node *took)
+{
+    bool reopened = took->life > 1 || fleet_elects(took);
+
+    return took->forgot || (reopened && (took->disk_failed || disk_has_failed(took->process->disk)));
+}
+
+static void check_series_end(const struct series_state *s)
+{
+    const struct lane_state *lane = &ledger.lanes[s->lane];
+    const struct sim_node *a = &universe.nodes[s->agent];
+    const struct sim_node *took = &universe.nodes[s->lane / SCORERS];
+    bool is_scored = fleet_scorers(a) >> s->lane % SCORERS & 1;
+    bool is_active = s->batch == lane->batch && !lane->ended && is_scored;
+    bool has_samples = s->last_ms != INT64_MIN, has_marker = has_samples && s->last_bits == RW_STALE_BITS;
+
+    if (fleet_elects(took) && !fleet_leads(took))
+        return; /* the series go on elsewhere, or another replica has ended them */
+    if (is_active && (has_marker || !has_samples))
+        violated(ORACLE_LEDGER, "a%d: an active series ends with a stale marker", s->agent);
+    if (is_active || !has_samples || has_marker || s->marker_lost || may_have_forgotten(took))
+        return;
+    violated(
+        ORACLE_LEDGER,
+        "a%d: a series of s%u that ended has no stale marker: the last sample, of round %llu of %llu, has "
+        "%lld",
+        s->agent, s->lane % SCORERS, (unsigned long long)s->batch, (unsigned long long)lane->batch,
+        (long long)s->last_ms);
 }
 
 /* All that was taken is there, and each series that ended has its marker. */
@@ -574,7 +645,7 @@ void tsdb_check_end(void)
     size_t missing = 0, must = 0;
 
     for (size_t i = 0; i < TABLE; i++) {
-        const struct taken *s = &t.samples[i];
+        const struct taken *s = &ledger.samples[i];
 
         must += s->is_due;
         missing += s->is_due && !s->arrived && !s->excused;
@@ -583,26 +654,6 @@ void tsdb_check_end(void)
     }
     if (missing)
         violated(ORACLE_LEDGER, "%zu of %zu samples that were on disk never arrived", missing, must);
-    for (size_t i = 0; i < t.n_series; i++) {
-        const struct series_state *s = &t.series[i];
-        const struct lane_state *lane = &t.lanes[s->lane];
-        const struct sim_node *a = &universe.nodes[s->agent];
-        const struct sim_node *took = &universe.nodes[s->lane / SCORERS];
-        bool active = s->batch == lane->batch && !lane->ended && (fleet_scorers(a) >> s->lane % SCORERS & 1);
-        bool elects = fleet_elects(took), reopened = took->life > 1 || elects;
-        bool unknown =
-            took->forgot || (reopened && (took->disk_failed || disk_has_failed(took->process->disk)));
-
-        if (elects && !fleet_leads(took))
-            continue; /* the series go on elsewhere, or another replica has ended them */
-        if (active && (s->last_bits == RW_STALE_BITS || s->last_ms == INT64_MIN))
-            violated(ORACLE_LEDGER, "a%d: an active series ends with a stale marker", s->agent);
-        if (!active && s->last_ms != INT64_MIN && s->last_bits != RW_STALE_BITS && !s->marker_lost &&
-            !unknown)
-            violated(ORACLE_LEDGER,
-                     "a%d: a series of s%u that ended has no stale marker: the last sample, of round %llu of "
-                     "%llu, has %lld",
-                     s->agent, s->lane % SCORERS, (unsigned long long)s->batch,
-                     (unsigned long long)lane->batch, (long long)s->last_ms);
-    }
+    for (size_t i = 0; i < ledger.n_series; i++)
+        check_series_end(&ledger.series[i]);
 }

@@ -627,7 +627,7 @@ int64_t world_run(uint64_t seed)
     stream_init(&universe.answers, seed, "answers");
     stream_init(&universe.locks, seed, "locks");
     stream_init(&universe.clocks, seed, "clocks");
-    universe.has_kube = stream_chance(&setup, 300) || planted >= PLANT_SAME_VALIDITY;
+    universe.has_kube = stream_chance(&setup, 300) || planted >= PLANT_FIRST_WITH_KUBE;
     universe.has_replicas = universe.has_kube && stream_chance(&replicas, 500);
     universe.n_clusters = !universe.has_kube && stream_chance(&setup, 500) ? AGENTS
                           : universe.has_kube                              ? 2

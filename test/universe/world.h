@@ -1,10 +1,5 @@
-/* What the files of the world share: the shape of a seed, its nodes, and who serves what.
- *
- * tsdb.c    the ledger of samples, and a TSDB that compares with it what arrives
- * kube.c    model API servers: the hub's, and one of each cluster
- * fleet.c   Open Cluster Management and its users: clusters, work agents, scorers; and what must hold there
- * plants.c  bugs that the oracles must catch
- * world.c   nodes, Prometheus and scoring APIs, faults, and a run */
+/* What the files of the world share: the shape of a seed, its nodes, and who serves what. sim.h has a line on
+ * each of the files. */
 #pragma once
 
 #include "exporter/agent/agent.h"
