@@ -81,7 +81,7 @@ def job(name, *targets, path="/metrics"):
 def on_the_hub(hub, fake):
     for cluster in (SCRAPED, PUSHED, BOTH):
         hub.add_cluster(cluster)
-    hub.configure()
+    hub.configure(adjustments=[{"name": "penalty", "clusterName": "*", "scoreName": "cpu", "add": -1}])
     for name in ("cpu", "odd", "fails"):
         scoring = {"path": f"/{name}", "params": {"name": name, "interval": 1}}
         hub.apply_scorer(name, static_scorer(fake.url, name) | {"scoring": scoring, "source": source(fake.url, path="/query")})

@@ -39,7 +39,7 @@ mount -t overlay -o "lowerdir=/,upperdir=$layer/upper,workdir=$layer/work" overl
 cd "$layer/root"
 for top in proc dev sys; do mount --rbind "/$top" "$top"; done
 . "$volumes"
-mount -o "remount,$access" "$layer/root"
+mount -o "remount,bind,$access" "$layer/root"
 exec chroot . "$@"
 """
 
