@@ -64,6 +64,7 @@ static char *object_owner(const json_t *object)
 
 static void placement_renew(struct placement *p, struct slot *s);
 static void placement_on_adjustment_end(struct timer *t);
+static void placement_watch_end(struct placement *p);
 
 static struct slot *placement_find(const struct placement *p, const char *object)
 {
@@ -156,6 +157,7 @@ static void placement_refresh(struct placement *p, struct slot *s)
     struct loop *l = kube_loop(p->o.hub);
 
     slot_update(s, &p->o, kube_wall(p->o.hub));
+    placement_watch_end(p); /* the hub's clock may only now be known */
     /* Its items end without a round or an expiry that would tell. */
     if (s->items == ITEMS_OF_LAST || s->items == ITEMS_FOUND) {
         int64_t left_ms = s->valid_until_ms - kube_wall(p->o.hub).ms;

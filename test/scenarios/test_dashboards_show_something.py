@@ -14,8 +14,8 @@ from lib.wait import LONG, eventually, wait_until
 COLUMNS = 24
 LAST = "from=now-3m&var-score_name=node_headroom"  # its scoring API is away for the first 40 s
 
-# They list problems that the demo does not have, and say so.
-NO_SUCH_PROBLEM = {"Clusters that lost their scores", "Limits"}
+# They list what the demo does not have, and say so.
+NO_SUCH_PROBLEM = {"Adjustments in force", "Clusters that lost their scores", "Limits"}
 
 # A title that does not fit into its panel; a value that does not.
 CUT = """

@@ -209,8 +209,13 @@ class Hub:
     def drop(self, path):
         """Deletes all objects there, whatever finalizers they have."""
         for one in self.kube.call("GET", path)["items"]:
-            if one["metadata"].get("finalizers"):
+            if not one["metadata"].get("finalizers"):
+                continue
+            try:
                 self.patch(f"{path}/{one['metadata']['name']}", {"metadata": {"finalizers": None}})
+            except Refused as refused:
+                if refused.status != 404:  # gone meanwhile
+                    raise
         self.kube.call("DELETE", path)
 
     def clean(self):
