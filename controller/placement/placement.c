@@ -789,6 +789,11 @@ static void placement_watch_end(struct placement *p)
     unix_ms now = kube_wall(p->o.hub);
     int64_t left_ms;
 
+    if (p->next_end.ms && now.ms >= p->next_end.ms) {
+        /* One ended before the timer: a round of one slot found it, and the others are to see it as well. */
+        loop_timer_set(l, &p->adjustment_ends, loop_now(l));
+        return;
+    }
     p->next_end = adjustments_next_end(&p->adjustments, now);
     left_ms = p->next_end.ms - now.ms;
     if (p->next_end.ms)
@@ -809,8 +814,10 @@ static void placement_on_adjustment_end(struct timer *t)
 {
     struct placement *p = CONTAINER_OF(t, struct placement, adjustment_ends);
 
-    if (kube_wall(p->o.hub).ms >= p->next_end.ms)
+    if (kube_wall(p->o.hub).ms >= p->next_end.ms) {
+        p->next_end = (unix_ms){0};
         placement_renew_all(p);
+    }
     placement_watch_end(p);
 }
 
@@ -819,6 +826,7 @@ void placement_adjust(struct placement *p, struct adjustments *list)
     adjustments_done(&p->adjustments);
     p->adjustments = *list;
     *list = (struct adjustments){0};
+    p->next_end = (unix_ms){0};
     placement_renew_all(p);
     placement_watch_end(p);
 }
