@@ -2,6 +2,8 @@
 Hub shows the key's fingerprint."""
 
 import shutil
+import tempfile
+from pathlib import Path
 
 import pytest
 import yaml
@@ -60,12 +62,19 @@ def test_a_line_that_is_gone_ends_it(tree):
     assert done.returncode != 0 and "expected one line" in done.stderr
 
 
-def test_with_a_key_it_is_signed(tree, tmp_path):
+@pytest.fixture
+def keys():
+    """A folder for gpg's keys. Not in tmp_path: the agent's sockets are in it, and the name of one has at most 107 bytes."""
+    home = Path(tempfile.mkdtemp(prefix="gpg-", dir="/tmp"))
+    yield home
+    run("gpgconf", "--kill", "all", env=environment(GNUPGHOME=str(home)))
+    shutil.rmtree(home, ignore_errors=True)
+
+
+def test_with_a_key_it_is_signed(tree, keys, tmp_path):
     if not shutil.which("gpg"):
         missing("needs gpg")
-    home = tmp_path / "gpg"
-    home.mkdir(mode=0o700)
-    env = environment(GNUPGHOME=str(home))
+    env = environment(GNUPGHOME=str(keys))
     made = run("gpg", "--batch", "--passphrase", "", "--quick-generate-key", "Releases <releases@example.org>", "rsa3072", "sign", env=env)
     assert made.returncode == 0, made.stderr
     key = run("gpg", "--batch", "--armor", "--export-secret-keys", env=env).stdout
@@ -79,4 +88,3 @@ def test_with_a_key_it_is_signed(tree, tmp_path):
     assert run("gpg", "--batch", "--dearmor", "--output", ring, public, env=env).returncode == 0
     verified = helm("verify", "--keyring", ring, chart)
     assert verified.returncode == 0 and fingerprint in verified.stdout, verified.stderr
-    run("gpgconf", "--kill", "all", env=env)
