@@ -43,9 +43,15 @@ def pytest_collection_modifyitems(config, items):
     long += ("test_quickstart", "test_hub_api_server_away", "test_dashboards_show_something", "test_alerts_")
     items.sort(key=lambda item: not item.path.name.startswith(long))
     if which := os.environ.get("DS_PARTS", "").split():
-        left = [item for item in items if parts_of(item) not in which]
-        config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if item not in left]
+        leave_out(config, items, lambda item: parts_of(item) not in which)
+    if os.environ.get("DS_BROWSER") == "elsewhere":
+        leave_out(config, items, lambda item: "browser" in item.fixturenames)
+
+
+def leave_out(config, items, is_left):
+    left = [item for item in items if is_left(item)]
+    config.hook.pytest_deselected(items=left)
+    items[:] = [item for item in items if item not in left]
 
 
 @pytest.hookimpl(hookwrapper=True)
