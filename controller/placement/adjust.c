@@ -144,6 +144,14 @@ bool adjustment_applies(const struct adjustment *a, const char *score, unix_ms n
     return (a->until.ms == 0 || now.ms < a->until.ms) && glob_match(a->score, score);
 }
 
+bool adjust_sets(const struct adjuster *a, const char *score)
+{
+    for (size_t i = 0; a->all && i < a->all->n; i++)
+        if (a->all->list[i].how == ADJUST_SET && adjustment_applies(&a->all->list[i], score, a->now))
+            return true;
+    return false;
+}
+
 double adjust_value(const struct adjuster *a, const char *score, double value)
 {
     for (size_t i = 0; a->all && i < a->all->n; i++) {

@@ -53,6 +53,8 @@ struct adjuster {
 
 /* Whether it is in force for the score at that time. */
 bool adjustment_applies(const struct adjustment *a, const char *score, unix_ms now);
+/* Whether one that applies sets the value, so that what it was before does not matter. */
+bool adjust_sets(const struct adjuster *a, const char *score);
 /* The value after all that apply, in their order; not clamped. */
 double adjust_value(const struct adjuster *a, const char *score, double value);
 /* When the next of those in force ends; 0: none does. */

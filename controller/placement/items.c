@@ -386,6 +386,24 @@ struct items items_fallback(const struct batch *last, const json_t *found, const
     return items_end(&items);
 }
 
+struct items items_found(const json_t *found, const struct summary *s, const struct adjuster *by)
+{
+    struct items items = items_begin();
+    json_t *item;
+    size_t i;
+
+    json_array_foreach(found, i, item)
+    {
+        const json_t *text = json_object_get(item, "name"), *value = json_object_get(item, "value");
+        double adjusted = adjust_value(by, s->score_name, (double)json_integer_value(value));
+
+        if (json_string_length(text))
+            items_put(&items, (struct str){json_string_value(text), json_string_length(text)},
+                      value_clamp(adjusted));
+    }
+    return items_end(&items);
+}
+
 bool items_are_near(const struct items *a, const struct items *b, int tolerance)
 {
     if (a->names != b->names || a->values.n != b->values.n)

@@ -62,6 +62,8 @@ struct items items_make(const struct batch *b, const struct summary *s, const st
  * may be NULL. */
 struct items items_fallback(const struct batch *last, const json_t *found, const struct summary *s,
                             const char *cluster_name, const struct adjuster *by);
+/* Those found on the hub, an array of {name, value}: adjusted, clamped. */
+struct items items_found(const json_t *found, const struct summary *s, const struct adjuster *by);
 /* Whether both have the same names, and no value differs by more than `tolerance`. Both were made with
  * one. */
 bool items_are_near(const struct items *a, const struct items *b, int tolerance);

@@ -119,6 +119,7 @@ static void placement_free_slot(struct slot *s)
     (void)batch_unref(s->last);
     slot_forget_shown(s);
     json_decref(s->found);
+    free(s->found_adjusted);
     for (size_t i = 0; i < ARRAY_SIZE(s->conditions); i++)
         json_decref(s->conditions[i]);
     free(s->score_name);
@@ -156,14 +157,14 @@ static void placement_refresh(struct placement *p, struct slot *s)
 {
     struct loop *l = kube_loop(p->o.hub);
 
-    slot_update(s, &p->o, kube_wall(p->o.hub));
-    placement_watch_end(p); /* the hub's clock may only now be known */
-    /* Its items end without a round or an expiry that would tell. */
-    if (s->items == ITEMS_OF_LAST || s->items == ITEMS_FOUND) {
-        int64_t left_ms = s->valid_until_ms - kube_wall(p->o.hub).ms;
+    unix_ms now = kube_wall(p->o.hub), again;
 
-        loop_timer_set(l, &s->late, mono_add(loop_now(l), left_ms > 0 ? left_ms : 1));
-    }
+    slot_update(s, &p->o, now);
+    placement_watch_end(p); /* the hub's clock may only now be known */
+    /* Its items end, or are renewed, without a round or an expiry that would tell. */
+    again = slot_look_again_at(s, now);
+    if (s->wanted && again.ms)
+        loop_timer_set(l, &s->late, mono_add(loop_now(l), again.ms > now.ms ? again.ms - now.ms : 1));
 }
 
 /* ---- The calls for one object: create, get its owner, claim it, patch its status, delete ---- */
@@ -310,7 +311,7 @@ static void write_claim(struct slot *s, enum slot_claim claim, const char *versi
  * those without an end get one. */
 static void write_take_over(struct slot *s, const json_t *object)
 {
-    slot_learn(s, object);
+    slot_learn(s, object, kube_wall(s->placement->o.hub));
     s->taken_over = true;
     log_info("taking over an AddOnPlacementScore from another namespace", L_STR("object", s->object),
              L_STR("from", kube_annotation(object, PLACEMENT_OWNER)));
@@ -345,7 +346,7 @@ static void write_on_owner(struct kube_object *o, struct kube_answer *a)
         return;
     slot_note_version(s, a->object);
     if (object_is_ours(a->object, options->owner)) {
-        slot_learn(s, a->object);
+        slot_learn(s, a->object, kube_wall(options->hub));
         slot_note_ours(s);
         if (!object_is_labelled(a->object))
             write_claim(s, CLAIM_LABEL, NULL);
@@ -362,7 +363,7 @@ static void write_on_owner(struct kube_object *o, struct kube_answer *a)
     } else if (owner || !options->adopt_unowned) {
         write_leave_alone(s, owner);
     } else {
-        slot_learn(s, a->object);
+        slot_learn(s, a->object, kube_wall(options->hub));
         if (!s->found_until_ms)
             s->found_until_ms = kube_wall(options->hub).ms + s->life_ms;
         write_claim(s, CLAIM_UNOWNED, kube_version(a->object));
@@ -409,6 +410,8 @@ static void write_on_status(struct kube_object *o, struct kube_answer *a)
     struct slot *s = write_slot(o);
     struct placement *p = s->placement;
 
+    if (a->verdict != KUBE_OK) /* it may be there all the same */
+        slot_forget_written(s);
     if (!write_is_ok(s, a))
         return;
     if (object_is_of_other_namespace(a->object, p->o.owner)) { /* it did so just before */
@@ -556,7 +559,7 @@ static void placement_on_set(void *arg, json_t *object)
     struct placement *p = arg;
     struct slot *s = placement_find(p, kube_name(object));
     bool is_first = kube_watch_is_first_list(p->watch);
-    bool moved = object_is_of_other_namespace(object, p->o.owner);
+    bool moved = object_is_of_other_namespace(object, p->o.owner), is_overtaken;
 
     if (!is_first && moved && s && s->exists && !s->takes_over && !s->write.call)
         slot_let_go_to_namespace(s, object);
@@ -570,10 +573,14 @@ static void placement_on_set(void *arg, json_t *object)
     if (s->write.call) /* its answer tells whether this came later */
         return;
     if (!s->written)
-        slot_learn(s, object);
+        slot_learn(s, object, kube_wall(p->o.hub));
     slot_note_ours(s);
     s->takes_over = moved;
-    if (s->scorer && s->written && kube_object_is_overtaken(&s->write) && !slot_matches(s, &p->o, object)) {
+    is_overtaken = s->scorer && s->written && kube_object_is_overtaken(&s->write);
+    if (is_overtaken && (!s->wanted || s->hash != s->written_hash)) {
+        slot_forget_written(
+            s); /* the wanted state, which waits to be written, may be that one again by then */
+    } else if (is_overtaken && !slot_matches(s, &p->o, object)) {
         log_info("AddOnPlacementScore changed by another writer, writing it again",
                  L_STR("object", s->object));
         s->overwritten = true;

@@ -5,6 +5,8 @@
 #include "exporter/base/alloc.h"
 #include "exporter/metric/batch.h"
 
+enum { MIN_ROUND_MS = 10000 }; /* a round may take this long in any case */
+
 static struct placement_scorer *placement_scorers_find(const struct placement_scorers *all,
                                                        const char *score_name)
 {
@@ -55,6 +57,14 @@ static void placement_scorer_free(struct placement_scorer *s)
     free(s);
 }
 
+/* An interval, or the time that a longer round may take. */
+static int64_t longest_round_ms(const struct summary *s)
+{
+    int64_t round_ms = s->timeout_ms > MIN_ROUND_MS ? s->timeout_ms : MIN_ROUND_MS;
+
+    return s->interval_ms > round_ms ? s->interval_ms : round_ms;
+}
+
 void placement_scorers_set(struct placement_scorers *all, const struct summaries *list,
                            int64_t stale_intervals)
 {
@@ -66,6 +76,7 @@ void placement_scorers_set(struct placement_scorers *all, const struct summaries
         struct placement_scorer *s = placement_scorers_at(all, list->list[i].score_name);
 
         s->summary = &list->list[i];
+        s->longest_life_ms = longest_round_ms(s->summary) * stale_intervals;
         if (!s->has_ended)
             s->life_ms = s->summary->interval_ms * stale_intervals;
         kept[i] = s;

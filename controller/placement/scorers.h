@@ -19,6 +19,7 @@ struct placement_scorer {
     size_t source_series, results, invalid;
     struct batch *batch; /* the current scores; NULL: none */
     int64_t life_ms, expires_ms;
+    int64_t longest_life_ms; /* that scores of any process can have had, by the configuration */
 };
 
 /* Those of the last configuration, in its order, and before the first one those of which the agent has said

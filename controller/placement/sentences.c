@@ -13,6 +13,7 @@ WORD_TABLE(scored_reason_word, enum scored_reason, SCORED_REASONS,
             [SCORED_SUSPENDED] = "Suspended",
             [SCORED_SCORING_FAILED] = "ScoringFailed",
             [SCORED_SOURCE_FAILED] = "SourceFailed",
+            [SCORED_EXPIRED] = "Expired",
             [SCORED_NO_ITEMS] = "NoItems",
             [SCORED_SOURCE_EMPTY] = "SourceEmpty",
             [SCORED_NO_RESULTS] = "NoResults"});
@@ -28,6 +29,8 @@ enum scored_reason scored_reason(const struct scored_facts *f)
         return SCORED_SUSPENDED;
     if (f->error != ROUND_OK)
         return f->stage == STAGE_SCORING ? SCORED_SCORING_FAILED : SCORED_SOURCE_FAILED;
+    if (f->expired)
+        return SCORED_EXPIRED;
     if (f->made->n)
         return SCORED_OK;
     if (f->results)
@@ -121,6 +124,9 @@ static void scored_put_cause(struct buf *b, enum scored_reason reason, const str
     case SCORED_SCORING_FAILED:
     case SCORED_SOURCE_FAILED:
         buf_puts(b, f->reason);
+        break;
+    case SCORED_EXPIRED:
+        buf_puts(b, "the scores of the last round have expired, and none has ended since");
         break;
     case SCORED_NO_ITEMS:
         buf_printf(b, "no item from %zu results of the scoring API", f->results);

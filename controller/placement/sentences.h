@@ -13,6 +13,7 @@ enum scored_reason {
     SCORED_SUSPENDED,
     SCORED_SCORING_FAILED,
     SCORED_SOURCE_FAILED,
+    SCORED_EXPIRED, /* the last round succeeded, and none has ended for so long that its scores are gone */
     /* The round succeeded, and led to no item: */
     SCORED_NO_ITEMS,
     SCORED_SOURCE_EMPTY,
@@ -32,6 +33,7 @@ struct scored_facts {
     enum round_stage stage;
     const char *reason;                     /* of a failure */
     size_t source_series, results, invalid; /* of the last round */
+    bool expired;                           /* the scores that the last successful round had */
     const struct items *made;               /* of the last round */
     enum scored_instead instead;
 };

@@ -60,16 +60,31 @@ static struct adjuster slot_adjuster(const struct slot *s)
     return (struct adjuster){.all = s->adjustments, .now = s->updated_at};
 }
 
+/* Whether what is in force can be applied to the items found on the hub. Not if it has been, before the
+ * start; nor if something else has been, as then the scores are unknown, unless that no longer matters. */
+static bool slot_adjusts_found(const struct slot *s)
+{
+    const struct adjuster by = slot_adjuster(s);
+    BUF_AUTO(text, 2 * ADJUST_TEXT_BYTES);
+
+    if (!s->found_adjusted)
+        return true;
+    adjust_put(&by, s->score_name, &text);
+    return adjust_sets(&by, s->score_name) && !str_eq(buf_str(&text), str_of(s->found_adjusted));
+}
+
 static struct items slot_make_items(const struct slot *s, const char *cluster_name)
 {
     const struct summary *sum = s->scorer->summary;
-    const struct adjuster by = slot_adjuster(s);
+    const struct adjuster by = slot_adjuster(s), as_they_are = {0};
     struct items none = {.json.max = 8};
 
     if (s->items == ITEMS_OF_ROUND)
         return items_make(s->shown, sum, &by);
     if (s->items == ITEMS_OF_LAST)
         return items_make(s->last, sum, &by);
+    if (s->items == ITEMS_FOUND)
+        return items_found(s->found, sum, slot_adjusts_found(s) ? &by : &as_they_are);
     if (s->items == ITEMS_OF_FALLBACK)
         return items_fallback(s->last, s->found, sum, cluster_name, &by);
     buf_puts(&none.json, "[]");
@@ -79,7 +94,6 @@ static struct items slot_make_items(const struct slot *s, const char *cluster_na
 json_t *slot_status_body(const struct slot *s, const struct placement_options *o)
 {
     CLEANUP(items_done) struct items items = slot_make_items(s, o->cluster_name);
-    bool found = s->items == ITEMS_FOUND; /* on the hub, where they stay */
     char until[KUBE_TIME_BYTES];
     json_t *scores = NULL, *conditions, *body, *status;
 
@@ -87,7 +101,7 @@ json_t *slot_status_body(const struct slot *s, const struct placement_options *o
         unix_ms_format((unix_ms){s->valid_until_ms}, until);
     else
         kube_time_format((unix_ms){s->valid_until_ms}, until);
-    if (!found && kube_json_parse(&scores, buf_str(&items.json), NULL) < 0)
+    if (kube_json_parse(&scores, buf_str(&items.json), NULL) < 0)
         return NULL;
     conditions = json_array();
     for (enum condition_type i = 0; i < CONDITIONS; i++)
@@ -96,16 +110,34 @@ json_t *slot_status_body(const struct slot *s, const struct placement_options *o
     body = json_object();
     status = kube_set_object(body, "status");
     kube_set(status, "scores", scores);
-    if (!found)
-        kube_set(status, "validUntil", s->valid_until_ms ? json_string(until) : json_null());
+    kube_set(status, "validUntil", s->valid_until_ms ? json_string(until) : json_null());
     kube_set(status, "conditions", conditions);
     return body;
 }
 
-void slot_learn(struct slot *s, const json_t *object)
+static void slot_drop_found(struct slot *s)
+{
+    json_decref(TAKE_PTR(s->found));
+    free(TAKE_PTR(s->found_adjusted));
+}
+
+static void slot_take_found(struct slot *s, const json_t *status, json_t *scores, unix_ms now)
+{
+    const json_t *adjusted = kube_condition(status, condition_words[CONDITION_ADJUSTED]);
+
+    slot_drop_found(s);
+    s->found = json_incref(scores);
+    s->found_at_ms = now.ms;
+    s->found_until_ms = kube_time_parse(kube_str(status, "validUntil", NULL)).ms;
+    if (kube_condition_is(adjusted, "True"))
+        s->found_adjusted = xstrdup(cstr(kube_str(adjusted, "message", NULL)));
+}
+
+void slot_learn(struct slot *s, const json_t *object, unix_ms now)
 {
     const json_t *status = kube_get(object, "status", NULL);
     json_t *scores = kube_list(status, "scores", NULL);
+    bool is_ours_since = s->wanted && s->exists && s->found; /* what is there now may be what we wrote */
 
     for (enum condition_type i = 0; i < CONDITIONS; i++) {
         json_t *c = s->conditions[i], *is = kube_condition(status, condition_words[i]);
@@ -117,11 +149,8 @@ void slot_learn(struct slot *s, const json_t *object)
         else if (kube_condition_is(is, cstr(kube_str(c, "status", NULL))))
             (void)json_object_set(c, "lastTransitionTime", json_object_get(is, "lastTransitionTime"));
     }
-    if (!scores || s->last)
-        return;
-    json_decref(s->found);
-    s->found = json_incref(scores);
-    s->found_until_ms = kube_time_parse(kube_str(status, "validUntil", NULL)).ms;
+    if (scores && !s->last && !is_ours_since)
+        slot_take_found(s, status, scores, now);
 }
 
 /* Whether another message is a reason to write. It has numbers of the round, which may change each time
@@ -159,12 +188,6 @@ bool slot_matches(const struct slot *s, const struct placement_options *o, const
 
 /* ---- The wanted state ---- */
 
-static void slot_drop_found(struct slot *s)
-{
-    json_decref(s->found);
-    s->found = NULL;
-}
-
 void slot_forget_shown(struct slot *s)
 {
     s->shown = batch_unref(s->shown);
@@ -189,6 +212,14 @@ void slot_assign(struct slot *s, const struct placement_scorer *scorer)
     s->wanted = false;
 }
 
+/* Until when those found on the hub are good: no longer than ours could be, whatever wrote the time there. */
+static int64_t slot_found_until(const struct slot *s)
+{
+    int64_t longest = s->found_at_ms + s->scorer->longest_life_ms;
+
+    return s->found_until_ms < longest ? s->found_until_ms : validity_until(longest, s->scorer->life_ms);
+}
+
 /* For Placement, an empty result is worse than a bad score: it counts as 0. With a fallbackScore it is
  * treated as a failure. */
 static enum slot_items slot_choose_items(const struct slot *s, bool empty, unix_ms now)
@@ -197,7 +228,7 @@ static enum slot_items slot_choose_items(const struct slot *s, bool empty, unix_
         return ITEMS_OF_ROUND;
     if (s->batch && s->last && s->last_until_ms > now.ms)
         return ITEMS_OF_LAST;
-    if (!s->last && json_array_size(s->found) && s->found_until_ms > now.ms)
+    if (!s->last && json_array_size(s->found) && slot_found_until(s) > now.ms)
         return ITEMS_FOUND;
     return s->scorer->summary->has_fallback ? ITEMS_OF_FALLBACK : ITEMS_NONE;
 }
@@ -231,7 +262,7 @@ static PRINTF_LIKE(5, 6) void slot_set(struct slot *s, enum condition_type type,
 
 static enum scored_instead slot_shows_instead(const struct slot *s, const struct items *shown)
 {
-    if (s->items != ITEMS_FOUND && shown->n == 0)
+    if (shown->n == 0)
         return INSTEAD_NOTHING;
     return s->items == ITEMS_OF_FALLBACK ? INSTEAD_FALLBACK : INSTEAD_LAST_SCORES;
 }
@@ -247,6 +278,7 @@ static void slot_set_scored(struct slot *s, const struct items *made, const stru
                                        .source_series = scorer->source_series,
                                        .results = scorer->results,
                                        .invalid = scorer->invalid,
+                                       .expired = !scorer->batch,
                                        .made = made,
                                        .instead = slot_shows_instead(s, shown)};
     enum scored_reason reason = scored_reason(&facts);
@@ -325,16 +357,16 @@ static void slot_set_clock(struct slot *s, const struct kube *hub)
                  "the agent's clock is within 30 s of that of the hub's API server");
 }
 
-/* An object has it while its items are adjusted. Those found on the hub are as the condition found there
+/* An object has it while its items are adjusted. Those found on the hub may be as the condition found there
  * says. */
 static void slot_set_adjusted(struct slot *s, const struct items *items)
 {
     const struct adjuster by = slot_adjuster(s);
     BUF_AUTO(text, 2 * ADJUST_TEXT_BYTES);
 
-    if (s->items == ITEMS_FOUND)
-        return;
-    if (items->n > 0)
+    if (s->items == ITEMS_FOUND && !slot_adjusts_found(s))
+        buf_puts(&text, s->found_adjusted);
+    else if (items->n > 0)
         adjust_put(&by, s->score_name, &text);
     if (buf_failed(&text) < 0)
         memory_exhausted(text.n); /* its ceiling is beyond any text */
@@ -413,7 +445,7 @@ static int64_t slot_valid_until(const struct slot *s, unix_ms now, int64_t clock
     case ITEMS_OF_LAST:
         return s->last_until_ms;
     case ITEMS_FOUND:
-        return s->found_until_ms;
+        return slot_found_until(s);
     case ITEMS_OF_FALLBACK:
         return validity_until(now.ms + s->life_ms, s->life_ms);
     case ITEMS_NONE:
@@ -552,6 +584,31 @@ void slot_note_foreign(struct slot *s)
     slot_note_gone(s);
     s->foreign = true;
     s->takes_over = false;
+}
+
+void slot_forget_written(struct slot *s)
+{
+    s->written = false;
+}
+
+unix_ms slot_look_again_at(const struct slot *s, unix_ms now)
+{
+    bool is_written = s->written && s->hash == s->written_hash;
+    int64_t until_ms = is_written ? s->written_until_ms : s->valid_until_ms, renew_ms;
+
+    switch (s->items) {
+    case ITEMS_OF_LAST:
+    case ITEMS_FOUND:
+        return (unix_ms){s->valid_until_ms};
+    case ITEMS_OF_FALLBACK:
+        renew_ms = until_ms - s->life_ms / 2 + 1;
+        /* It may be due already: the queue has it, and is to send a time that is not long past. */
+        return (unix_ms){renew_ms > now.ms ? renew_ms : now.ms + s->life_ms / 2 + 1};
+    case ITEMS_OF_ROUND:
+    case ITEMS_NONE:
+        break;
+    }
+    return (unix_ms){0};
 }
 
 bool slot_is_due(const struct slot *s, unix_ms now)

@@ -61,10 +61,11 @@ struct slot {
     struct batch *last; /* of the last round that had items */
     int64_t last_until_ms;
     json_t *found; /* items of the object found at the start; until there is one */
-    int64_t found_until_ms;
+    int64_t found_until_ms, found_at_ms;
+    char *found_adjusted; /* by what, as the condition found with them says; NULL: they are not */
     enum slot_items items;
     bool lacks_items;               /* the last round succeeded and led to no item: `Scored` says why */
-    struct timer late;              /* when ITEMS_OF_LAST or ITEMS_FOUND end; set by placement */
+    struct timer late;              /* at slot_look_again_at(); set by placement */
     json_t *conditions[CONDITIONS]; /* metav1.Condition; NULL: not known yet */
     unix_ms updated_at;
     int64_t life_ms;          /* validity of scores */
@@ -80,7 +81,7 @@ struct slot {
     bool taken_over;       /* from there, and no configuration has been seen since */
     enum slot_claim claim; /* the last one sent */
     char uid[UID_BYTES], version[SCORE_VERSION_BYTES]; /* as last seen in a list, an event or an answer */
-    uint64_t written_hash;
+    uint64_t written_hash; /* like the next one, while `written`: else what the hub has is not known */
     int64_t written_until_ms;
     bool overwritten; /* since then, by others: to write it again may be a quarrel */
     char *contested;  /* that they keep doing so, and what to do; NULL: they do not */
@@ -109,8 +110,12 @@ void slot_forget_shown(struct slot *s);
 void slot_show_newest(struct slot *s);
 /* Whether the object must be written: its state differs, or half of validUntil has passed. */
 bool slot_is_due(const struct slot *s, unix_ms now);
-/* Takes over the conditions' transition times and the items of an existing object. */
-void slot_learn(struct slot *s, const json_t *object);
+/* By the hub's clock: when the object may have to be written although no round has ended, as its items end
+ * or are to be renewed; 0: never. */
+unix_ms slot_look_again_at(const struct slot *s, unix_ms now);
+/* Takes over the conditions' transition times and the items of an existing object, which was not this
+ * agent's to write until now. now: by the hub's clock. */
+void slot_learn(struct slot *s, const json_t *object, unix_ms now);
 
 /* Whether an object is this owner's: by its annotation, or without one by its label. */
 bool object_is_ours(const json_t *object, const char *owner);
@@ -119,7 +124,9 @@ bool object_is_of_other_namespace(const json_t *object, const char *owner);
 /* Whether its scores are not valid any more. */
 bool object_is_expired(const json_t *object, unix_ms now);
 bool object_is_labelled(const json_t *object);
-/* Whether the object still has the state last written. True while another state waits to be written. */
+/* A write has failed, or others have written while another state waits: what the hub has is not known. */
+void slot_forget_written(struct slot *s);
+/* Whether the object still has the state last written, which is the wanted one. */
 bool slot_matches(const struct slot *s, const struct placement_options *o, const json_t *object);
 /* Why the last round led to no item although it succeeded, for people; "" if it led to some, if it failed,
  * or if none has ended. */

@@ -268,9 +268,11 @@ enum scorer_state scorer_state(const struct scorer *s)
         return SCORER_WAITING;
     if (s->status.last.error != ROUND_OK)
         return s->batch || s->status.succeeded_ms == 0 ? SCORER_FAILING : SCORER_STALE;
+    if (!s->batch)
+        return SCORER_STALE;
     if (s->summary.n_sources && s->status.last.source_series == 0)
         return SCORER_EMPTY;
-    if (s->batch && series_count(s->batch->set) == 0)
+    if (series_count(s->batch->set) == 0)
         return SCORER_EMPTY;
     return SCORER_OK;
 }

@@ -6,7 +6,7 @@ enum scorer_state {
     SCORER_OK,
     SCORER_EMPTY,     /* the last round succeeded, but there were no series or no results */
     SCORER_FAILING,   /* the last round failed; older scores are still exposed, or there never were any */
-    SCORER_STALE,     /* the last round failed, and older scores have expired */
+    SCORER_STALE,     /* the scores have expired: the last round failed, or none has ended for long */
     SCORER_SUSPENDED, /* the hub finds its scoring API unhealthy: it runs no rounds */
     SCORER_STATES
 };

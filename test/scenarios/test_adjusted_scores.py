@@ -78,6 +78,25 @@ def test_after_a_restart_they_stay_until_the_first_round(kube, fake, start_agent
     assert kube.items("s") == {"s": 10} and kube.condition("s", "Adjusted")[0] == "True"
 
 
+def test_after_a_restart_a_region_goes_out_without_a_round(kube, fake, start_agent):
+    """The scores found on the hub are adjusted, too, where nothing has adjusted them before the start."""
+    scorer = summary("s", fake.on("/s", results({}, 40)), interval=600)
+    kube.configure(scorer)
+    agent = start_agent({}, *kube.flags())
+    kube.wait_items("s", {"s": 40})
+    until = kube.object("s")["status"]["validUntil"]
+    agent.process.kill()
+    fake.on("/s", plain("out of order", 500))
+    agent.start()
+    kube.wait_condition("s", "Scored", "False")
+    kube.configure(scorer, adjustments=[entry("out", set=-100)])
+    kube.wait_items("s", {"s": -100})
+    assert kube.condition("s", "Adjusted")[2] == '"out" sets -100'
+    kube.configure(scorer)
+    kube.wait_items("s", {"s": 40})
+    assert kube.condition("s", "Adjusted") is None and kube.object("s")["status"]["validUntil"] == until
+
+
 def test_an_invalid_list_changes_nothing(kube, fake, start_agent):
     scorer = summary("s", fake.on("/s", results({}, 40)), interval=600)
     kube.configure(scorer, adjustments=[entry("slow", add=-30)])

@@ -31,6 +31,10 @@ def placed(hub):
     return {s["name"]: s["value"] for s in status.get("scores", [])}, reasons.get("Scored")
 
 
+def valid_until(hub):
+    return hub.kube.find(f"{SCORES.format('c1')}/cpu")["status"]["validUntil"]
+
+
 def lists(hub):
     """The two lists that the cluster has: score names, and {score name: since}."""
     data = hub.kube.find(f"{CONFIGMAPS.format(agent_namespace_of('c1'))}/{WORK_CONFIGMAP}")["data"]
@@ -81,6 +85,10 @@ def test_scores_stay_until_they_expire(hub, fake, agent, start_controller):
     wait_until(lambda: placed(hub) == ({"n1": -50}, "Suspended"), "the fallback takes its place")
     assert not agent.scores("cpu") and len(fake.requests("/scoring")) == asked
     assert agent.status("cpu")["state"] == "suspended"
+    for _ in range(2):
+        until = valid_until(hub)
+        wait_until(lambda: valid_until(hub) > until, "the fallback is renewed, although no round ends")
+    assert len(fake.requests("/scoring")) == asked
     fake.on("/healthz", GOOD)
     wait_scoring(hub)
     told = sorted([*before, ("Normal", "Healthy"), ("Warning", "HTTPStatus")])

@@ -4,8 +4,8 @@ over: here that is after a quarter of an hour."""
 import json
 
 from lib.agent import summary
-from lib.fake import results
-from lib.kube import CLUSTER, DOMAIN
+from lib.fake import plain, results
+from lib.kube import CLUSTER, DOMAIN, SCORES
 from lib.wait import wait_until
 
 LABEL = f"{DOMAIN}/managed-by"
@@ -34,6 +34,21 @@ def test_edited_scores_are_put_right(kube, fake, start_agent):
         wait_until(lambda: kube.object("a")["status"] == was, f"{edited} is undone")
     agent.wait_log("AddOnPlacementScore changed by another writer")
     assert len(fake.requests("/s")) == 1, "no round was needed"
+
+
+def test_scores_found_after_a_restart_are_put_back(kube, fake, start_agent):
+    """The agent has no others yet, as its rounds fail."""
+    kube.configure(summary("s", fake.on("/s", results({}, 40)), interval=600))
+    agent = start_agent({}, *kube.flags())
+    kube.wait_items("s", {"s": 40})
+    agent.process.kill()
+    fake.on("/s", plain("out of order", 500))
+    agent.start()
+    kube.wait_condition("s", "Scored", "False")
+    edit(kube, "s", scores=[{"name": "s", "value": 99}])
+    kube.wait_items("s", {"s": 40})
+    kube.delete(SCORES.format(CLUSTER) + "/s")
+    kube.wait_items("s", {"s": 40})
 
 
 def test_the_metadata_of_others_is_theirs(kube, fake, start_agent):

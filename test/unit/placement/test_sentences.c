@@ -55,6 +55,10 @@ static const struct {
      "NoItems",
      "no item from 7 results of the scoring API; skipped 7 not a number; the last scores stay until "
      "validUntil"},
+    {{.summary = &plain, .made = &none, .results = 7, .expired = true, .instead = INSTEAD_FALLBACK},
+     SCORED_EXPIRED,
+     "Expired",
+     "the scores of the last round have expired, and none has ended since; fallbackScore is used"},
     {{.summary = &plain, .made = &none},
      SCORED_SOURCE_EMPTY,
      "SourceEmpty",

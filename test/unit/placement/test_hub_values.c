@@ -1,0 +1,283 @@
+/* What the hub holds is right, also while no round ends, after an answer was lost, and for items that an
+ * earlier process has left there. */
+#include "controller/placement/adjust.h"
+#include "exporter/score/scorer_state.h"
+#include "test/unit/placement/writes_world.h"
+
+/* `"out" sets -100` */
+#define OUT "[{\"name\":\"out\",\"scoreName\":\"*\",\"set\":-100}]"
+
+static void adjust(struct world *w, const char *list)
+{
+    struct adjustments a = {0};
+    char why[ADJUST_WHY_BYTES];
+
+    assert_int_equal(adjustments_parse(&a, str_of(list), why), 0);
+    placement_adjust(w->placement, &a);
+    adjustments_done(&a);
+}
+
+/* How often the status was written; *ret_last is the index of the last request that did. */
+static size_t count_writes(struct world *w, size_t *ret_last)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < fake_requests(w->f->server); i++) {
+        if (strncmp(fake_kube_asked(w->f, i), "PATCH", 5) != 0)
+            continue;
+        *ret_last = i;
+        n++;
+    }
+    return n;
+}
+
+/* The index of the nth write of the status, which is the last. Watches may ask in between. */
+static size_t nth_write(struct world *w, size_t n)
+{
+    size_t last = 0;
+
+    for (int i = 0; i < 100 && count_writes(w, &last) < n; i++)
+        fake_kube_settle(w->f);
+    fake_kube_idle(w->f);
+    assert_int_equal(count_writes(w, &last), n);
+    return last;
+}
+
+static json_t *condition_of(json_t *body, const char *type)
+{
+    json_t *c;
+    size_t i;
+
+    json_array_foreach(kube_list(body, "status", "conditions", NULL), i, c)
+    {
+        if (strcmp(kube_str(c, "type", NULL), type) == 0)
+            return c;
+    }
+    return NULL;
+}
+
+/* text: NULL if the condition is absent. */
+static void assert_condition(struct world *w, size_t i, const char *type, const char *reason,
+                             const char *text)
+{
+    json_t *o = body_of(w, i), *c = condition_of(o, type);
+
+    if (text) {
+        assert_non_null(c);
+        assert_string_equal(kube_str(c, "reason", NULL), reason);
+        assert_string_equal(kube_str(c, "message", NULL), text);
+    } else {
+        assert_null(c);
+    }
+    json_decref(o);
+}
+
+/* ---- No round ends ---- */
+
+/* A scoring API that asks to be left alone for an hour. Request 2, and the first write. */
+static void fall_back_for_an_hour(struct world *w)
+{
+    begin(w, "");
+    fake_push(w->f->server,
+              (struct fake_answer){.status = 503, .headers = "Retry-After: 3600\r\n", .only_path = "/s"});
+    push(w, SCORES, 201, "{}");
+    push(w, SCORES, 200, "{}");
+    add_scorer(w, ", fallbackScore: -9");
+    round_to(w, 2000);
+    assert_status(w, nth_write(w, 1), -9, until(w, 180000), "False");
+}
+
+/* The fallback is valid for all of it, and written once in half a validity. */
+static void renews_a_fallback_between_rounds(void **state)
+{
+    struct world *w = *state;
+
+    fall_back_for_an_hour(w);
+    for (size_t i = 2; i < 5; i++) {
+        fake_kube_advance(w->f, 80000);
+        (void)nth_write(w, i - 1);
+        push(w, SCORES "/my-score", 200, "{}");
+        fake_kube_advance(w->f, 20000);
+        assert_status(w, nth_write(w, i), -9, until(w, 180000), "False");
+    }
+}
+
+/* A hub that refuses the renewal is asked again by the back-off of writes alone. */
+static void renews_a_fallback_no_more_often_while_the_hub_refuses(void **state)
+{
+    struct world *w = *state;
+    size_t last, n;
+
+    fall_back_for_an_hour(w);
+    for (int i = 0; i < 100; i++)
+        push(w, SCORES "/my-score", 422, "{\"kind\":\"Status\",\"reason\":\"Invalid\",\"code\":422}");
+    for (int i = 0; i < 28; i++) { /* then the watch, which is silent, is checked */
+        fake_kube_advance(w->f, 5000);
+        fake_kube_settle(w->f);
+    }
+    n = count_writes(w, &last);
+    assert_true(n > 3 && n < 11);
+}
+
+/* The timeout may be longer than scores are valid. */
+static void says_that_scores_have_expired_while_a_round_hangs(void **state)
+{
+    struct world *w = *state;
+    size_t i;
+
+    w->limits.round_ms = 600000;
+    begin(w, "");
+    push_scores(w, 41.9);
+    push(w, SCORES, 201, "{}");
+    push(w, SCORES, 200, "{}");
+    add_scorer(w, ", timeout: 9m");
+    round_to(w, 2000);
+    (void)nth_write(w, 1);
+    fake_push(w->f->server, (struct fake_answer){.mode = FAKE_HANG, .only_path = "/s"});
+    push(w, SCORES, 200, "{}");
+    fake_kube_advance(w->f, 60000);
+    fake_kube_requests(w->f, 6);
+    fake_kube_advance(w->f, 125000);
+    i = nth_write(w, 2);
+    assert_condition(
+        w, i, "Scored", "Expired",
+        "the scores of the last round have expired, and none has ended since; there are no scores");
+    assert_string_equal(placement_why_no_items(w->placement, "My_Score"), "");
+    assert_int_equal(scorer_state(w->scorer), SCORER_STALE);
+}
+
+/* ---- An answer that never came ---- */
+
+/* The hub may have what was sent: that the wanted state is again the one before it, is no reason to leave it
+ * there. */
+static void writes_again_after_a_lost_answer(void **state)
+{
+    struct world *w = *state;
+    const char *end;
+
+    begin(w, "");
+    first_write(w);
+    end = until(w, 180000);
+    fake_push(w->f->server, (struct fake_answer){.status = 504,
+                                                 .body = "{\"kind\":\"Status\",\"code\":504}",
+                                                 .held = true,
+                                                 .only_path = SCORES});
+    adjust(w, OUT);
+    assert_status(w, nth_write(w, 2), -100, end, "True");
+    adjust(w, "");
+    push(w, SCORES, 200, "{}");
+    fake_release(w->f->server);
+    fake_kube_idle(w->f);
+    fake_kube_advance(w->f, 10000);
+    assert_status(w, nth_write(w, 3), 41, end, "True");
+    fake_kube_advance(w->f, 10000);
+    (void)nth_write(w, 3);
+}
+
+/* ---- Items that an earlier process has left ---- */
+
+#define SLOW "{\"name\":\"slow\",\"scoreName\":\"*\",\"add\":-30}"
+
+/* adjusted: the condition's message; NULL for none. The first round fails. Requests 2 and 3. */
+static void find(struct world *w, const char *valid_until, const char *adjusted, const char *adjustments)
+{
+    const char *condition = "", *status;
+
+    if (adjusted)
+        condition = fake_kube_text(
+            w->f, "{\"type\":\"Adjusted\",\"status\":\"True\",\"reason\":\"Adjusted\",\"message\":\"%s\"}",
+            adjusted);
+    status = fake_kube_text(
+        w->f, "{\"scores\":[{\"name\":\"x\",\"value\":7}],\"validUntil\":\"%s\",\"conditions\":[%s]}",
+        valid_until, condition);
+    begin(w, fake_kube_text(w->f, OWNED, "my-score", "ns/addon", status));
+    adjust(w, adjustments);
+    push(w, "/s", 500, "no");
+    push(w, SCORES, 200, "{}");
+    add_scorer(w, "");
+    round_to(w, 2000);
+    (void)nth_write(w, 1);
+}
+
+static void adjusts_what_it_found(void **state)
+{
+    struct world *w = *state;
+    const char *end = until(w, 100000);
+
+    find(w, end, NULL, "");
+    assert_status(w, 3, 7, end, "False");
+    assert_condition(w, 3, "Adjusted", "", NULL);
+    push(w, SCORES, 200, "{}");
+    adjust(w, "[" SLOW "]");
+    assert_status(w, nth_write(w, 2), -23, end, "False");
+    assert_condition(w, 4, "Adjusted", "Adjusted", "\"slow\" adds -30");
+    push(w, SCORES, 200, "{}");
+    adjust(w, OUT);
+    assert_status(w, nth_write(w, 3), -100, end, "False");
+    push(w, SCORES, 200, "{}");
+    adjust(w, "");
+    assert_status(w, nth_write(w, 4), 7, end, "False");
+    assert_condition(w, 6, "Adjusted", "", NULL);
+}
+
+static void adjusts_nothing_twice(void **state)
+{
+    struct world *w = *state;
+    const char *end = until(w, 100000);
+
+    find(w, end, "\\\"slow\\\" adds -30", "[" SLOW "]");
+    assert_status(w, 3, 7, end, "False");
+    assert_condition(w, 3, "Adjusted", "Adjusted", "\"slow\" adds -30");
+    push(w, SCORES, 200, "{}");
+    adjust(w, OUT);
+    assert_status(w, nth_write(w, 2), -100, end, "False");
+    assert_condition(w, 4, "Adjusted", "Adjusted", "\"out\" sets -100");
+    push(w, SCORES, 200, "{}");
+    adjust(w, ""); /* what it was before is not known */
+    assert_status(w, nth_write(w, 3), 7, end, "False");
+    assert_condition(w, 5, "Adjusted", "Adjusted", "\"slow\" adds -30");
+}
+
+static void writes_found_items_again_when_the_object_vanishes(void **state)
+{
+    struct world *w = *state;
+    const char *end = until(w, 100000);
+
+    find(w, end, NULL, "");
+    push(w, SCORES, 404,
+         "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"code\":404,\"details\":{\"name\":\"my-score\"}}");
+    push(w, SCORES, 201, "{}");
+    push(w, SCORES, 200, "{}");
+    adjust(w, OUT);
+    assert_asked(w, 4, "PATCH " SCORES "/my-score/status");
+    adjust(w, "");
+    fake_kube_idle(w->f);
+    fake_kube_advance(w->f, 3000);
+    assert_status(w, nth_write(w, 3), 7, end, "False");
+}
+
+/* Written by a wrong clock, or by hand. */
+static void ends_what_it_found_no_later_than_its_own_scores(void **state)
+{
+    struct world *w = *state;
+    const char *end = until(w, 180000);
+
+    find(w, "2126-01-01T00:00:00Z", NULL, "");
+    assert_status(w, 3, 7, end, "False");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(renews_a_fallback_between_rounds),
+        TEST(renews_a_fallback_no_more_often_while_the_hub_refuses),
+        TEST(says_that_scores_have_expired_while_a_round_hangs),
+        TEST(writes_again_after_a_lost_answer),
+        TEST(adjusts_what_it_found),
+        TEST(adjusts_nothing_twice),
+        TEST(writes_found_items_again_when_the_object_vanishes),
+        TEST(ends_what_it_found_no_later_than_its_own_scores),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
