@@ -742,7 +742,7 @@ void placement_round_ended(struct placement *p, const char *score_name, const st
     struct placement_scorer *scorer = placement_scorers_at(&p->scorers, score_name);
     struct slot *s = placement_slot_of(p, score_name);
 
-    placement_scorer_note(scorer, o);
+    placement_scorer_note(scorer, o, p->o.hub);
     if (s)
         placement_renew(p, s);
 }
@@ -759,7 +759,7 @@ void placement_withdrawn(struct placement *p, const char *score_name)
         loop_timer_set(l, &s->late, loop_now(l));
 }
 
-static void placement_assign(struct placement *p, const struct placement_scorer *scorer)
+static void placement_assign(struct placement *p, struct placement_scorer *scorer)
 {
     char object[OBJECT_NAME_MAX + 1];
     struct slot *s;

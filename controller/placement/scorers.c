@@ -2,7 +2,10 @@
  * placement as the agent reports. A slot has one of them at most, and none while the list is set anew. */
 #include "controller/placement/scorers.h"
 
+#include "controller/kube/client.h"
+#include "controller/kube/server_clock.h"
 #include "exporter/base/alloc.h"
+#include "exporter/base/loop.h"
 #include "exporter/metric/batch.h"
 
 enum { MIN_ROUND_MS = 10000 }; /* a round may take this long in any case */
@@ -29,7 +32,19 @@ struct placement_scorer *placement_scorers_at(struct placement_scorers *all, con
     return s;
 }
 
-void placement_scorer_note(struct placement_scorer *s, const struct round_outcome *o)
+void placement_scorer_follow_clock(struct placement_scorer *s, const struct kube *hub)
+{
+    int64_t set_by_ms = loop_clock_ms(kube_loop(hub)) - s->clock_ms, offset_ms = kube_clock_offset_ms(hub);
+
+    if (offset_ms == s->offset_ms)
+        return;
+    if (set_by_ms >= KUBE_CLOCK_STEP_MS || set_by_ms <= -KUBE_CLOCK_STEP_MS)
+        s->expires_ms += set_by_ms;
+    s->clock_ms += set_by_ms;
+    s->offset_ms = offset_ms;
+}
+
+void placement_scorer_note(struct placement_scorer *s, const struct round_outcome *o, const struct kube *hub)
 {
     s->has_ended = true;
     s->error = o->error;
@@ -40,9 +55,11 @@ void placement_scorer_note(struct placement_scorer *s, const struct round_outcom
     s->results = o->results;
     s->invalid = o->invalid;
     s->life_ms = o->life_ms;
-    s->expires_ms = o->expires_ms;
     if (!o->batch)
         return;
+    s->expires_ms = o->expires_ms;
+    s->clock_ms = loop_clock_ms(kube_loop(hub));
+    s->offset_ms = kube_clock_offset_ms(hub);
     (void)batch_unref(s->batch);
     s->batch = batch_ref(o->batch);
 }

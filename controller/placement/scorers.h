@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct kube;
+
 struct placement_scorer {
     char *score_name;
     const struct summary *summary; /* in the last configuration that was applied; NULL: none yet */
@@ -19,6 +21,8 @@ struct placement_scorer {
     size_t source_series, results, invalid;
     struct batch *batch; /* the current scores; NULL: none */
     int64_t life_ms, expires_ms;
+    /* As expires_ms is by our clock: loop_clock_ms(), and how far the hub's clock was from ours. */
+    int64_t clock_ms, offset_ms;
     int64_t longest_life_ms; /* that scores of any process can have had, by the configuration */
 };
 
@@ -31,7 +35,9 @@ struct placement_scorers {
 
 /* The scorer of that name, which may be new. */
 struct placement_scorer *placement_scorers_at(struct placement_scorers *all, const char *score_name);
-void placement_scorer_note(struct placement_scorer *s, const struct round_outcome *o);
+void placement_scorer_note(struct placement_scorer *s, const struct round_outcome *o, const struct kube *hub);
+/* If our clock has been set, and the hub's has been read since: expires_ms is by the new one, too. */
+void placement_scorer_follow_clock(struct placement_scorer *s, const struct kube *hub);
 /* Keeps the scorers of the configuration, in its order, and adds those that are missing; all others are
  * freed. The summaries must live until the next call. */
 void placement_scorers_set(struct placement_scorers *all, const struct summaries *list,

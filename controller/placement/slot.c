@@ -195,7 +195,7 @@ void slot_forget_shown(struct slot *s)
     summary_done(&s->shown_summary);
 }
 
-void slot_assign(struct slot *s, const struct placement_scorer *scorer)
+void slot_assign(struct slot *s, struct placement_scorer *scorer)
 {
     const char *name = scorer->score_name;
 
@@ -437,11 +437,11 @@ bool validity_is_due(int64_t written_ms, int64_t wanted_ms, int64_t life_ms, int
 }
 
 /* A fallback is valid for as long as the scores of a successful round. */
-static int64_t slot_valid_until(const struct slot *s, unix_ms now, int64_t clock_offset_ms)
+static int64_t slot_valid_until(const struct slot *s, unix_ms now)
 {
     switch (s->items) {
     case ITEMS_OF_ROUND:
-        return validity_until(s->scorer->expires_ms + clock_offset_ms, s->life_ms);
+        return validity_until(s->scorer->expires_ms + s->offset_ms, s->life_ms);
     case ITEMS_OF_LAST:
         return s->last_until_ms;
     case ITEMS_FOUND:
@@ -454,11 +454,11 @@ static int64_t slot_valid_until(const struct slot *s, unix_ms now, int64_t clock
     return 0;
 }
 
-static void slot_set_times(struct slot *s, unix_ms now, int64_t clock_offset_ms)
+static void slot_set_times(struct slot *s, unix_ms now, const struct kube *hub)
 {
     s->life_ms = s->scorer->life_ms;
-    s->offset_ms = clock_offset_ms;
-    s->valid_until_ms = slot_valid_until(s, now, clock_offset_ms);
+    s->offset_ms = kube_clock_offset_ms(hub);
+    s->valid_until_ms = slot_valid_until(s, now);
 }
 
 /* ---- scoreTolerance ----
@@ -524,6 +524,7 @@ void slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
     if (!s->scorer->has_ended && !s->scorer->summary->suspended_since)
         return;
     s->updated_at = now;
+    placement_scorer_follow_clock(s->scorer, o->hub);
     by = slot_adjuster(s);
     (void)batch_unref(s->batch);
     s->batch = batch ? batch_ref(batch) : NULL;
@@ -534,7 +535,7 @@ void slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
         other = slot_make_items(s, o->cluster_name);
         shown = &other;
     }
-    slot_set_times(s, now, kube_clock_offset_ms(o->hub));
+    slot_set_times(s, now, o->hub);
     if (made.n) {
         (void)batch_unref(s->last);
         s->last = batch_ref(s->batch);

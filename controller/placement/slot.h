@@ -47,7 +47,7 @@ enum { UID_BYTES = 64, SCORE_VERSION_BYTES = 32 };
 struct slot {
     struct placement *placement;
     char object[OBJECT_NAME_MAX + 1];
-    const struct placement_scorer *scorer; /* NULL: delete the object */
+    struct placement_scorer *scorer;       /* NULL: delete the object */
     const struct adjustments *adjustments; /* the placement's */
     char *score_name;                      /* of the scorer that the state below comes from */
     /* The wanted state. */
@@ -92,7 +92,7 @@ struct slot {
 };
 
 /* Assigns the object to the scorer, forgetting another scorer's state. */
-void slot_assign(struct slot *s, const struct placement_scorer *scorer);
+void slot_assign(struct slot *s, struct placement_scorer *scorer);
 /* Derives the wanted state from the scorer's last round, and counts it in the metrics. */
 void slot_update(struct slot *s, const struct placement_options *o, unix_ms now);
 /* ---- What is known of the object: it is not there, it is this agent's, it is another's ---- */

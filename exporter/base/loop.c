@@ -96,6 +96,11 @@ unix_ms loop_wall(const struct loop *l)
     return l->clock->wall(l->clock);
 }
 
+int64_t loop_clock_ms(const struct loop *l)
+{
+    return l->clock->wall(l->clock).ms - l->clock->mono(l->clock).ms;
+}
+
 CURLM *loop_multi(struct loop *l, void (*done)(CURL *easy, CURLcode code))
 {
     l->transfer_done = done;

@@ -51,6 +51,8 @@ bool loop_is_own(const struct loop *l);
 mono_ms loop_now(const struct loop *l);
 /* Reads the wall clock. */
 unix_ms loop_wall(const struct loop *l);
+/* The wall clock less the monotonic one, both read now: it changes when the wall clock is set. */
+int64_t loop_clock_ms(const struct loop *l);
 /* The multi handle for the HTTP client, which gets its finished transfers by `done`. One client per loop. */
 CURLM *loop_multi(struct loop *l, void (*done)(CURL *easy, CURLcode code));
 

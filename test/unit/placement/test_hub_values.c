@@ -4,6 +4,8 @@
 #include "exporter/score/scorer_state.h"
 #include "test/unit/placement/writes_world.h"
 
+#include <time.h>
+
 /* `"out" sets -100` */
 #define OUT "[{\"name\":\"out\",\"scoreName\":\"*\",\"set\":-100}]"
 
@@ -146,6 +148,49 @@ static void says_that_scores_have_expired_while_a_round_hangs(void **state)
     assert_int_equal(scorer_state(w->scorer), SCORER_STALE);
 }
 
+/* ---- A clock that is set ---- */
+
+static const char *http_date(struct world *w, int64_t ahead_ms)
+{
+    time_t s = (time_t)((w->f->clock.wall.ms - ahead_ms) / 1000);
+    char text[40];
+    struct tm tm;
+
+    (void)strftime(text, sizeof(text), "%a, %d %b %Y %H:%M:%S GMT", gmtime_r(&s, &tm));
+    return fake_kube_text(w->f, "Date: %s\r\n", text);
+}
+
+/* One that was an hour ahead: when it is set right, the last scores are valid for no longer. */
+static void ends_scores_in_time_when_its_clock_is_set(void **state)
+{
+    enum { AHEAD_MS = 3600 * 1000 };
+    struct world *w = *state;
+    const char *end;
+
+    begin(w, "");
+    w->f->clock.wall.ms += AHEAD_MS;
+    push_scores(w, 41.9);
+    fake_push(w->f->server, (struct fake_answer){.status = 201,
+                                                 .headers = http_date(w, AHEAD_MS - 2000),
+                                                 .body = "{}",
+                                                 .only_path = SCORES});
+    fake_push(w->f->server, (struct fake_answer){
+                                .headers = http_date(w, AHEAD_MS - 2000), .body = "{}", .only_path = SCORES});
+    add_scorer(w, "");
+    round_to(w, 2000);
+    end = until(w, 180000 - AHEAD_MS);
+    assert_status(w, nth_write(w, 1), 41, end, "True");
+    w->f->clock.wall.ms -= AHEAD_MS;
+    fake_push(w->f->server,
+              (struct fake_answer){.headers = http_date(w, 0), .body = "{}", .only_path = SCORES});
+    push(w, SCORES, 200, "{}");
+    adjust(w, OUT);
+    assert_status(w, nth_write(w, 3), -100, end, "True"); /* the third says that the clock is right */
+    push(w, SCORES, 200, "{}");
+    adjust(w, "");
+    assert_status(w, nth_write(w, 4), 41, end, "True");
+}
+
 /* ---- An answer that never came ---- */
 
 /* The hub may have what was sent: that the wanted state is again the one before it, is no reason to leave it
@@ -272,6 +317,7 @@ int main(void)
         TEST(renews_a_fallback_between_rounds),
         TEST(renews_a_fallback_no_more_often_while_the_hub_refuses),
         TEST(says_that_scores_have_expired_while_a_round_hangs),
+        TEST(ends_scores_in_time_when_its_clock_is_set),
         TEST(writes_again_after_a_lost_answer),
         TEST(adjusts_what_it_found),
         TEST(adjusts_nothing_twice),
