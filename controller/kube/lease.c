@@ -35,7 +35,8 @@ struct kube_lease {
     struct kube_call *call;
     struct timer timer, end; /* `end`: when leading ends unless renewed, or a release */
     json_t *seen;            /* the Lease as last seen; NULL: none or unknown */
-    mono_ms changed_at;      /* when that version was first seen */
+    bool is_absent;          /* it has been deleted since */
+    mono_ms changed_at;      /* when that version, or its absence, was first seen */
     mono_ms sent_at;         /* of the call under way */
     mono_ms leading_until;
     enum lease_role role; /* as last passed to on_change */
@@ -113,8 +114,9 @@ static int64_t lease_expires_in_ms(const struct kube_lease *l)
 /* NULL: none, or unknown. */
 static void lease_see(struct kube_lease *l, json_t *lease)
 {
-    if (!l->seen || !lease || strcmp(kube_version(l->seen), kube_version(lease)) != 0)
+    if (!l->seen || !lease || l->is_absent || strcmp(kube_version(l->seen), kube_version(lease)) != 0)
         l->changed_at = kube_now(l->kube);
+    l->is_absent = false;
     json_decref(l->seen);
     l->seen = json_incref(lease);
 }
@@ -227,22 +229,47 @@ static void lease_write(struct kube_lease *l)
     lease_call(l, l->seen ? KUBE_UPDATE : KUBE_CREATE, lease, lease_on_written);
 }
 
+/* A standby looks twice as often as a leader renews, and as soon as the Lease expires. */
+static void lease_stand_by(struct kube_lease *l, int64_t left_ms)
+{
+    int64_t pause_ms = RETRY_MS / 2 + (int64_t)rand_below(RETRY_MS / 10 + 1);
+
+    kube_timer_move(kube_loop(l->kube), &l->timer, left_ms < pause_ms ? left_ms : pause_ms);
+    lease_become(l, ROLE_STANDBY);
+}
+
 static void lease_take_answer(struct kube_lease *l, json_t *lease)
 {
-    int64_t pause = RETRY_MS / 2 + (int64_t)rand_below(RETRY_MS / 10 + 1), left;
+    int64_t left_ms;
 
     lease_clear_error(l);
     lease_see(l, lease);
-    left = lease_expires_in_ms(l);
-    if (l->releasing && !lease_is_ours(l)) {
+    left_ms = lease_expires_in_ms(l);
+    if (l->releasing && !lease_is_ours(l))
         lease_finish_release(l);
-    } else if (lease_is_ours(l) || left <= 0) {
+    else if (lease_is_ours(l) || left_ms <= 0)
         lease_write(l);
-    } else {
-        /* A standby looks twice as often as a leader renews, and as soon as the Lease expires. */
-        kube_timer_move(kube_loop(l->kube), &l->timer, left < pause ? left : pause);
-        lease_become(l, ROLE_STANDBY);
+    else
+        lease_stand_by(l, left_ms);
+}
+
+/* Someone has deleted the Lease. Its holder may lead for as long as it has last renewed it, and creates it
+ * anew meanwhile: unlike client-go, others wait as for a Lease that does not change. */
+static void lease_take_absence(struct kube_lease *l)
+{
+    int64_t left_ms;
+
+    lease_clear_error(l);
+    if (!l->is_absent)
+        l->changed_at = kube_now(l->kube);
+    l->is_absent = true;
+    left_ms = l->seen && !lease_is_ours(l) ? lease_expires_in_ms(l) : 0;
+    if (left_ms > 0) {
+        lease_stand_by(l, left_ms);
+        return;
     }
+    lease_see(l, NULL);
+    lease_write(l);
 }
 
 static void lease_on_read(void *arg, struct kube_answer *a)
@@ -253,8 +280,7 @@ static void lease_on_read(void *arg, struct kube_answer *a)
     if (a->verdict == KUBE_OK) {
         lease_take_answer(l, a->object);
     } else if (a->verdict == KUBE_NOT_FOUND && !l->releasing) {
-        lease_see(l, NULL);
-        lease_write(l);
+        lease_take_absence(l);
     } else {
         lease_set_error(l, a->why);
         lease_next_try(l);

@@ -97,6 +97,8 @@ static json_t *sent(struct world *w, size_t i)
     return o;
 }
 
+static void lead(struct world *w);
+
 static void creates_the_lease(void **state)
 {
     struct world *w = *state;
@@ -177,6 +179,52 @@ static int64_t next_look(struct world *w, size_t n)
 }
 
 /* A stopped leader has released it: seen within 1.2 s. A killed one has not: seen when it expires. */
+/* Whoever held it may still lead, and creates it anew: nobody else does for as long as it could lead. */
+static void waits_before_it_creates_a_lease_that_was_deleted(void **state)
+{
+    struct world *w = *state;
+    size_t i = 1;
+
+    begin(w);
+    push(w, "other", "5");
+    asked(w, i);
+    for (int64_t waited = 0; waited < 22000; waited += 1200) {
+        bool is_absent = waited >= 7000; /* what it had seen was old by then: the absence counts from there */
+
+        if (is_absent)
+            fake_kube_status(w->f, 404, "NotFound", "leases l not found");
+        else
+            push(w, "other", "5");
+        fake_kube_advance(w->f, 1200);
+        asked(w, ++i);
+        assert_string_equal(fake_request(w->f->server, i - 1)->method, "GET");
+        assert_string_equal(kube_lease_holder(w->lease), "other");
+    }
+    fake_kube_status(w->f, 404, "NotFound", "leases l not found");
+    push(w, "me", "7");
+    fake_kube_advance(w->f, 1200);
+    asked(w, i + 2);
+    assert_string_equal(fake_request(w->f->server, i + 1)->method, "POST");
+    assert_true(w->leading);
+}
+
+static void creates_its_own_lease_anew_at_once(void **state)
+{
+    struct world *w = *state;
+
+    lead(w);
+    fake_kube_status(w->f, 404, "NotFound", "leases l not found");
+    fake_kube_advance(w->f, 2400);
+    asked(w, 3);
+    fake_kube_status(w->f, 404, "NotFound", "leases l not found");
+    push(w, "me", "9");
+    fake_kube_advance(w->f, 2400);
+    asked(w, 5);
+    assert_string_equal(fake_request(w->f->server, 4)->method, "POST");
+    assert_true(kube_lease_leading(w->lease));
+    assert_int_equal(w->changes, 1);
+}
+
 static void looks_every_second_and_at_the_expiry(void **state)
 {
     struct world *w = *state;
@@ -371,6 +419,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(creates_the_lease),
+        CASE(waits_before_it_creates_a_lease_that_was_deleted),
+        CASE(creates_its_own_lease_anew_at_once),
         CASE(takes_over_a_lease_unchanged_for_its_duration),
         CASE(looks_every_second_and_at_the_expiry),
         CASE(renews_its_lease),
