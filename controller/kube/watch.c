@@ -103,6 +103,18 @@ static void known_set(struct kube_watch *w, const char *key, const char *version
     map_set(&w->known, k->key, k);
 }
 
+/* Of an object in a list: whether the store went back to before it was deleted or changed, although the
+ * list's version is newer than what is known. So it is after a restore that has versions go on far ahead of
+ * those that were given, as etcd recommends for Kubernetes (`--bump-revision`). */
+static bool watch_item_is_back(const struct kube_watch *w, const struct known *before, const char *version)
+{
+    if (!kube_version_is_number(version) || !kube_version_is_number(w->version))
+        return false;
+    if (!before) /* gone, or the list or an event would have shown it */
+        return !kube_version_newer(version, w->version);
+    return kube_version_is_number(before->version) && kube_version_newer(before->version, version);
+}
+
 /* Reports an object of a list if its version differs from the known one, or of an event if it is newer.
  * False for an object without a name or a version. */
 static bool watch_set(struct kube_watch *w, json_t *object, bool listed)
@@ -346,9 +358,13 @@ static void watch_on_page_head(void *arg, const json_t *list)
 static void watch_on_page_item(void *arg, json_t *item)
 {
     struct kube_watch *w = arg;
+    CLEANUP(cleanup_free) char *key = object_key(item);
 
     invariant(w->next == WATCH_LIST);
-    if (w->page_is_valid)
+    if (key && watch_item_is_back(w, map_get(&w->known, key), kube_version(item)))
+        kube_note_restore(w->kube,
+                          NULL); /* which begins this list anew: objects before this one count, too */
+    else if (w->page_is_valid)
         w->page_is_valid = watch_set(w, item, true);
 }
 

@@ -131,6 +131,51 @@ static void lists_after_a_stream_that_heard_nothing(void **state)
     assert_lists(t, 2);
 }
 
+/* As etcd recommends it for Kubernetes: versions go on far ahead, and the history is gone. Objects that are
+ * older than what was known of them, or that had been deleted, show it. */
+static void lists_anew_where_versions_go_on_far_ahead(void **state)
+{
+    static const struct {
+        const char *items, *told;
+        unsigned n;
+    } cases[] = {
+        {"a@9 b@8", "+ns/a@9 +ns/b@8 restored +ns/z@1000011 ", 4}, /* b had been deleted */
+        {"c@700000 a@7", "+ns/c@700000 +ns/c@700000 +ns/a@7 restored +ns/z@1000011 ",
+         5},                                                /* a had been changed */
+        {"a@9 c@700000", "+ns/c@700000 +ns/z@1000011 ", 2}, /* nothing went back */
+    };
+    struct told *t = *state;
+    struct fake_kube *f = t->f;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char first[8], second[8], first_version[16], second_version[16];
+        bool is_back = strstr(cases[i].told, "restored");
+        const char *items;
+        unsigned era = kube_era(f->kube);
+
+        assert_int_equal(
+            sscanf(cases[i].items, "%7[^@]@%15s %7[^@]@%15s", first, first_version, second, second_version),
+            4);
+        items = fake_kube_text(f, "%s,%s", obj(t, first, first_version), obj(t, second, second_version));
+        fake_kube_list(f, "10", NULL, fake_kube_text(f, "%s,%s", obj(t, "a", "9"), obj(t, "b", "8")));
+        fake_kube_watch(f, FAKE_WATCH_ENDS, fake_kube_event(f, "DELETED", obj(t, "b", "11")));
+        fake_kube_check(f, "1000000");
+        fake_kube_status(f, 410, "Expired", "too old resource version");
+        fake_kube_list(f, "1000010", NULL, items);
+        if (is_back)
+            fake_kube_list(f, "1000010", NULL, items);
+        fake_kube_watch(f, FAKE_WATCH_STAYS, set(t, "z", "1000011"));
+        begin(t);
+        expect(t, 4, "+ns/a@9 +ns/b@8 synced -ns/b ");
+        fake_kube_advance(f, 500);
+        fake_kube_idle(f);
+        fake_kube_advance(f, 1500);
+        expect(t, cases[i].n, cases[i].told);
+        assert_int_equal(kube_era(f->kube), era + is_back);
+        t->watch = kube_watch_free(t->watch);
+    }
+}
+
 /* What one watch finds counts for all of the client: another's stream is open, and would hear nothing. */
 static void tells_all_watches_of_the_client(void **state)
 {
@@ -174,13 +219,10 @@ static void tells_all_watches_of_the_client(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(lists_anew_after_a_version_from_the_future),
-        CASE(lists_anew_after_a_short_restart),
-        CASE(lists_anew_when_hurried_after_a_restore),
-        CASE(resumes_where_the_store_is_as_new),
-        CASE(lists_where_versions_are_no_numbers),
-        CASE(lists_after_a_stream_that_heard_nothing),
-        CASE(tells_all_watches_of_the_client),
+        CASE(lists_anew_after_a_version_from_the_future), CASE(lists_anew_after_a_short_restart),
+        CASE(lists_anew_when_hurried_after_a_restore),    CASE(resumes_where_the_store_is_as_new),
+        CASE(lists_where_versions_are_no_numbers),        CASE(lists_after_a_stream_that_heard_nothing),
+        CASE(lists_anew_where_versions_go_on_far_ahead),  CASE(tells_all_watches_of_the_client),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
