@@ -59,7 +59,9 @@ struct hub {
     struct statuses statuses;
 
     bool is_leading, is_stopping;
-    bool is_active; /* leads, has listed all objects, and is not stopping: may probe and write */
+    bool is_active;      /* leads, has listed all objects, and is not stopping: may probe and write */
+    bool is_catching_up; /* not yet, as it has only just taken over: its watches may show an older state */
+    mono_ms took_over_at;
     mono_ms active_since;
     struct timer replan, retally;
     mono_ms looked_at; /* when all statuses were looked at the last time */
@@ -291,6 +293,8 @@ static void hub_on_probed(void *arg, struct hub_scorer *s, unsigned changes)
 enum {
     FIRST_PROBES_MS = 1000, /* how long the first plan waits for the first probes */
     FIRST_PROBES_POLL_MS = 20,
+    CATCH_UP_MS = 60 * 1000,
+    CATCH_UP_POLL_MS = 50,
     RESYNC_MS = 5 * 60 * 1000,
 };
 
@@ -305,6 +309,8 @@ static bool hub_awaits_probes(const struct hub *h)
     return false;
 }
 
+static void hub_update_active(struct hub *h);
+
 static void hub_on_replan(struct timer *t)
 {
     struct hub *h = CONTAINER_OF(t, struct hub, replan);
@@ -312,6 +318,8 @@ static void hub_on_replan(struct timer *t)
     int64_t next_ms;
 
     kube_timer_move(h->o.loop, t, KUBE_FAR_MS);
+    if (h->is_catching_up)
+        hub_update_active(h);
     if (observed_review(&h->seen, now)) /* also on a standby, which may take over at any moment */
         sweep_review(&h->sweep);
     if (!h->is_active)
@@ -375,11 +383,25 @@ static void hub_stand_by(struct hub *h)
     census_note_change(&h->census);
 }
 
+/* A standby's stream may have died without a sign, or wait for its next attempt: what it has missed must
+ * not be undone. After a while it counts as known, as for a leader whose watches fail. */
+static bool hub_must_catch_up(struct hub *h)
+{
+    bool is_over = !h->is_leading || observed_is_current(&h->seen) ||
+                   mono_diff(h->took_over_at, loop_now(h->o.loop)) >= CATCH_UP_MS;
+
+    if (is_over)
+        h->is_catching_up = false;
+    if (h->is_catching_up)
+        hub_schedule_within(h, &h->replan, CATCH_UP_POLL_MS);
+    return h->is_catching_up;
+}
+
 /* After it has become the leader or not, or the state of the watches has changed. */
 static void hub_update_active(struct hub *h)
 {
     bool has_listed = observed_has_listed_all(&h->seen);
-    bool is_active = h->is_leading && !h->is_stopping && has_listed;
+    bool is_active = h->is_leading && !h->is_stopping && has_listed && !hub_must_catch_up(h);
 
     if (has_listed)
         decisions_resume(&h->seen.decisions, &h->seen.scorers, &h->seen.clusters, loop_now(h->o.loop));
@@ -405,7 +427,9 @@ static void hub_on_lease(void *arg, bool leading)
     struct hub *h = arg;
 
     /* The Lease was just written, so the API server answers. */
-    for (size_t i = 0; i < HUB_KINDS && leading && observed_has_listed_all(&h->seen); i++)
+    h->is_catching_up = leading && observed_has_listed_all(&h->seen);
+    h->took_over_at = loop_now(h->o.loop);
+    for (size_t i = 0; i < HUB_KINDS && h->is_catching_up; i++)
         kube_watch_hurry(h->seen.watches[i]);
     hub_lead(h, leading);
 }
@@ -438,6 +462,15 @@ static void watch_on_synced(void *arg)
     const struct hub_watch *w = arg;
 
     hub_update_active(w->hub);
+}
+
+/* A cluster that has left the decisions may have waited for it. */
+static void watch_on_listed(void *arg)
+{
+    const struct hub_watch *w = arg;
+
+    if (decisions_await_list(&w->hub->seen.decisions))
+        hub_note(w->hub, CHANGE_PLAN | CHANGE_COUNTS);
 }
 
 /* There was no news of add-ons for a while. */
@@ -497,6 +530,8 @@ static struct kube_watch_options watch_options(struct hub *h, enum hub_kind kind
                                    .on_recovered = watch_on_recovered,
                                    .arg = &h->watches[kind]};
 
+    if (kind == HUB_DECISIONS)
+        o.on_listed = watch_on_listed;
     if (kind == HUB_ADDONS)
         o.name = h->o.addon_name;
     if (kind == HUB_WORKS) {

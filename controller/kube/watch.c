@@ -65,17 +65,19 @@ struct kube_watch {
     size_t page, n_pages, n_lists; /* n_lists: begun since the start */
     bool page_is_valid;            /* so far: its version, and its objects' names and versions */
     unsigned list_failures;
-    enum kube_verdict refused; /* why the last list failed; KUBE_OK: it did not */
+    enum kube_verdict refused;  /* why the last list failed; KUBE_OK: it did not */
+    mono_ms list_began, listed; /* listed: when the last complete one began */
     /* The stream */
     struct buf line;        /* the start of an unfinished one, or the event that is being read */
     struct kube_tree event; /* of that line */
     bool is_reading;
-    mono_ms opened, asked_until; /* asked_until: when it ends by itself */
+    mono_ms asked, opened, asked_until; /* asked_until: when it ends by itself */
     bool open, has_event;
     unsigned stream_failures;
 
     bool synced;
     unix_ms heard;
+    mono_ms heard_at;     /* the same by the other clock */
     char last_error[768]; /* "": there is news */
 };
 
@@ -244,6 +246,12 @@ static void watch_clear_error(struct kube_watch *w)
         w->o.on_recovered(w->o.arg);
 }
 
+static void watch_note_heard(struct kube_watch *w)
+{
+    w->heard = loop_wall(kube_loop(w->kube));
+    w->heard_at = kube_now(w->kube);
+}
+
 /* An error of the stream, in the words of the client's errors. */
 static void watch_set_stream_error(struct kube_watch *w, const char *what)
 {
@@ -314,6 +322,7 @@ static void watch_start_list(struct kube_watch *w)
     if (!w->next_page) {
         w->n_lists++;
         w->n_pages = 0;
+        w->list_began = kube_now(w->kube);
     }
     invariant(!w->call && w->next == WATCH_LIST);
     rq = watch_request(w, query);
@@ -334,6 +343,7 @@ static void watch_list_complete(struct kube_watch *w, const char *version)
     (void)watch_advance(w, version);
     watch_sweep(w);
     w->is_first = false;
+    w->listed = w->list_began;
     watch_clear_error(w);
     if (!w->synced) {
         w->synced = true;
@@ -342,6 +352,8 @@ static void watch_list_complete(struct kube_watch *w, const char *version)
     } else if (was_first && w->o.on_restored) {
         w->o.on_restored(w->o.arg);
     }
+    if (w->o.on_listed)
+        w->o.on_listed(w->o.arg);
     watch_again(w, 0);
 }
 
@@ -422,7 +434,7 @@ static void watch_on_page(void *arg, struct kube_answer *a)
 
     w->call = NULL;
     if (a->verdict == KUBE_OK) {
-        w->heard = loop_wall(kube_loop(w->kube));
+        watch_note_heard(w);
         watch_list_page(w, a->object);
     } else {
         watch_page_refused(w, a);
@@ -453,7 +465,7 @@ static void watch_on_check(void *arg, struct kube_answer *a)
         kube_note_restore(w->kube, w);
     } else if (a->verdict == KUBE_OK && kube_version_is_number(version) &&
                kube_version_is_number(w->version)) {
-        w->heard = loop_wall(kube_loop(w->kube));
+        watch_note_heard(w);
         w->list_failures = 0;
         w->next = WATCH_STREAM;
     }
@@ -480,6 +492,8 @@ enum {
     WATCH_GRACE_S = 30,
     WATCH_EARLY_MS = 5000, /* an end this much before its time is still that of its time */
     IDLE_MS = 150 * 1000,  /* bookmarks come every minute */
+    OLD_MS = 75 * 1000,    /* without news for longer than bookmarks take */
+    BACKLOG_MS = 1000,     /* in which a stream begins to tell what it had missed */
     GOOD_MS = 10 * 1000,   /* a stream that lived this long resets the back-off */
 };
 
@@ -586,7 +600,7 @@ static size_t watch_on_data(void *arg, struct str piece)
     struct loop *l = kube_loop(w->kube);
     size_t taken = 0, left;
 
-    w->heard = loop_wall(kube_loop(w->kube));
+    watch_note_heard(w);
     if (!w->open) {
         w->open = true;
         w->opened = kube_now(w->kube);
@@ -648,7 +662,8 @@ static void watch_start_stream(struct kube_watch *w)
     rq.on_data = watch_on_data;
     rq.timeout_ms = (int64_t)(seconds + WATCH_GRACE_S) * 1000;
     rq.idle_timeout_ms = IDLE_MS;
-    w->asked_until = mono_add(kube_now(w->kube), (int64_t)seconds * 1000 - WATCH_EARLY_MS);
+    w->asked = kube_now(w->kube);
+    w->asked_until = mono_add(w->asked, (int64_t)seconds * 1000 - WATCH_EARLY_MS);
     w->call = kube_start(w->kube, &rq, watch_on_end, w);
 }
 
@@ -657,6 +672,11 @@ static void watch_start_stream(struct kube_watch *w)
 bool kube_watch_synced(const struct kube_watch *w)
 {
     return w->synced;
+}
+
+mono_ms kube_watch_listed(const struct kube_watch *w)
+{
+    return w->listed;
 }
 
 bool kube_watch_is_first_list(const struct kube_watch *w)
@@ -696,7 +716,24 @@ static void watch_start_over(struct kube_watch *w, int64_t ms)
 
 void kube_watch_hurry(struct kube_watch *w)
 {
+    if (mono_diff(w->heard_at, kube_now(w->kube)) > OLD_MS)
+        kube_watch_relist(w);
     watch_start_over(w, 0);
+}
+
+bool kube_watch_is_current(const struct kube_watch *w)
+{
+    return w->synced && w->next == WATCH_STREAM && w->call &&
+           (w->open || mono_diff(w->asked, kube_now(w->kube)) >= BACKLOG_MS);
+}
+
+void kube_watch_relist(struct kube_watch *w)
+{
+    if (w->next == WATCH_LIST)
+        return;
+    w->call = kube_cancel(w->call);
+    w->next = WATCH_LIST;
+    watch_again(w, 0);
 }
 
 /* A stream opened before the server went away may hang on a dead connection. */

@@ -29,6 +29,7 @@ struct kube_watch_options {
     void (*on_set)(void *arg, json_t *object); /* borrowed; of a list: without apiVersion and kind */
     void (*on_delete)(void *arg, const char *namespace, const char *name);
     void (*on_synced)(void *arg);                   /* once: the first list has been reported in full */
+    void (*on_listed)(void *arg);                   /* each time that a list has */
     void (*on_restored)(void *arg);                 /* likewise, each time that the store went back in time */
     void (*on_error)(void *arg, const char *error); /* why there is no news; again when the reason changes */
     void (*on_recovered)(void *arg);                /* after an error: there is news again */
@@ -38,8 +39,17 @@ struct kube_watch_options {
 /* Starts in the loop's next turn. */
 struct kube_watch *kube_watch_new(struct kube *k, const struct kube_watch_options *o);
 struct kube_watch *kube_watch_free(struct kube_watch *w);
-/* Sends a new request at once: this watch may hang on a dead connection to a server that answers. */
+/* Sends a new request at once: this watch may hang on a dead connection to a server that answers. It lists
+ * anew where that has gone on for so long that what is known may be old. */
 void kube_watch_hurry(struct kube_watch *w);
+/* Whether its stream has been opened and has told what it had missed, as far as that can be known: the
+ * first bookmark may take a minute. */
+bool kube_watch_is_current(const struct kube_watch *w);
+/* Lists all objects anew, unless a list is under way or waits for its next attempt. Unlike a stream of
+ * events, which may lag or be dead without a sign, a list is as new as its request. */
+void kube_watch_relist(struct kube_watch *w);
+/* When the newest complete list was begun; 0: none was. */
+mono_ms kube_watch_listed(const struct kube_watch *w);
 
 bool kube_watch_synced(const struct kube_watch *w);
 /* Why there is no news; NULL if there is, or while nothing is known yet. */

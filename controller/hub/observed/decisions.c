@@ -6,8 +6,10 @@
  * joins ahead of a boundary, the hundredth is in none of them for a moment (its issue 1346). If that
  * withdrew its scorers, the agent would delete their AddOnPlacementScores, and all Placements that count
  * these would sort their clusters again. Therefore a cluster that leaves all decisions of a Placement
- * counts for another ten seconds while the Placement and the ManagedCluster exist. What people change
- * themselves takes effect at once: masks, deletions and spec.placements.
+ * counts for another ten seconds while the Placement and the ManagedCluster exist, and then until a list has
+ * been read that was begun later: a stream that has died, or that an API server feeds which lags, shows the
+ * first of two writes and not the second. What people change themselves takes effect at once: masks,
+ * deletions and spec.placements.
  *
  * A standby follows the decisions, too, so that it can take over in the middle of that time. A new process
  * has seen nothing before: for as long, clusters whose ManifestWork has the scorer count as selected. */
@@ -141,18 +143,25 @@ static bool review_has_cluster(const struct clusters *clusters, const char *name
     return c && c->managed;
 }
 
-/* Notes when the next one of them ceases to count. */
-static void review_note_end(struct decisions *all, mono_ms gone_at)
+/* Whether what was gone then still counts. Notes what ends that: the time, or a list. */
+static bool review_keeps(struct decisions *all, mono_ms gone_at, mono_ms listed, mono_ms now)
 {
     mono_ms end = mono_add(gone_at, GRACE_MS);
 
+    if (!mono_before(now, end)) {
+        bool is_confirmed = !mono_before(listed, end);
+
+        all->awaits_list |= !is_confirmed;
+        return !is_confirmed;
+    }
     if (!all->due.ms || mono_before(end, all->due))
         all->due = end;
+    return true;
 }
 
 /* Forgets clusters that the decisions lack, and that count no longer. */
 static void review_placement_clusters(struct decisions *all, struct decided *d,
-                                      const struct clusters *clusters, mono_ms now)
+                                      const struct clusters *clusters, mono_ms listed, mono_ms now)
 {
     CLEANUP(cleanup_free)
     struct decided_cluster **ended = xmalloc((d->clusters.n + 1) * sizeof(*ended));
@@ -165,9 +174,7 @@ static void review_placement_clusters(struct decisions *all, struct decided *d,
             continue;
         if (!c->gone_at.ms)
             c->gone_at = now;
-        if (stays && review_has_cluster(clusters, c->name) && mono_diff(c->gone_at, now) < GRACE_MS)
-            review_note_end(all, c->gone_at);
-        else
+        if (!stays || !review_has_cluster(clusters, c->name) || !review_keeps(all, c->gone_at, listed, now))
             ended[n++] = c;
     }
     for (size_t i = 0; i < n; i++)
@@ -181,42 +188,52 @@ static void review_free_decided(struct decided *d)
     free(d);
 }
 
-/* What clusters held at the start counts for as long as a cluster that has left. */
-static void review_start(struct decisions *all, const struct scorers *scorers, mono_ms now)
+static bool scorers_had_clusters(const struct scorers *scorers)
 {
-    if (!all->started_at.ms)
+    for (size_t i = 0; i < scorers->n; i++)
+        if (scorers->by_age[i]->at_start.n)
+            return true;
+    return false;
+}
+
+/* What clusters held at the start counts for as long as a cluster that has left. */
+static void review_start(struct decisions *all, const struct scorers *scorers, mono_ms listed, mono_ms now)
+{
+    if (!all->started_at.ms ||
+        (scorers_had_clusters(scorers) && review_keeps(all, all->started_at, listed, now)))
         return;
-    if (mono_diff(all->started_at, now) < GRACE_MS) {
-        review_note_end(all, all->started_at);
-        return;
-    }
     all->started_at = (mono_ms){0};
     for (size_t i = 0; i < scorers->n; i++)
         scorer_forget_start(scorers->by_age[i]);
 }
 
 void decisions_review(struct decisions *all, const struct scorers *scorers, const struct clusters *clusters,
-                      mono_ms now)
+                      mono_ms listed, mono_ms now)
 {
     const json_t *decision;
     struct decided *d;
 
-    if (!all->changed && (!all->due.ms || mono_before(now, all->due)))
+    if (!all->changed && !all->awaits_list && (!all->due.ms || mono_before(now, all->due)))
         return;
-    all->changed = false;
+    all->changed = all->awaits_list = false;
     all->due = (mono_ms){0};
     all->reviews++;
     for (size_t at = 0; (decision = map_next(&all->objects, &at));)
         review_read_decision(all, decision);
     for (size_t at = 0; (d = map_next(&all->decided, &at));) {
-        review_placement_clusters(all, d, clusters, now);
+        review_placement_clusters(all, d, clusters, listed, now);
         if (d->clusters.n)
             continue;
         (void)map_take(&all->decided, d->name);
         review_free_decided(d);
         at = 0; /* the map has changed */
     }
-    review_start(all, scorers, now);
+    review_start(all, scorers, listed, now);
+}
+
+bool decisions_await_list(const struct decisions *all)
+{
+    return all->awaits_list;
 }
 
 int64_t decisions_due_ms(const struct decisions *all, mono_ms now)

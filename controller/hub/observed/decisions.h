@@ -18,6 +18,7 @@ struct decisions {
     bool changed;             /* since the last review */
     size_t reviews;           /* so far */
     mono_ms due;              /* when a cluster that has left ceases to count; 0: none has */
+    bool awaits_list;         /* one would, but for a list that is newer */
     bool is_starting;         /* not all objects have been listed yet */
     struct map texts;         /* struct start_text, while it starts */
     mono_ms started_at;       /* since when the clusters at the start count; 0: they do not */
@@ -36,9 +37,12 @@ void decisions_resume(struct decisions *d, const struct scorers *scorers, const 
 void decisions_see_placement(struct decisions *d, const char *name, json_t *object);
 void decisions_see_decision(struct decisions *d, const char *name, json_t *object);
 
-/* Before a plan: brings up to date which clusters count. */
+/* Before a plan: brings up to date which clusters count. listed: when the newest complete list of
+ * PlacementDecisions was begun. */
 void decisions_review(struct decisions *d, const struct scorers *scorers, const struct clusters *clusters,
-                      mono_ms now);
+                      mono_ms listed, mono_ms now);
+/* Whether the PlacementDecisions are to be listed anew, and reviewed after that. */
+bool decisions_await_list(const struct decisions *d);
 /* Milliseconds until the next review is due; INT64_MAX: not by time alone. */
 int64_t decisions_due_ms(const struct decisions *d, mono_ms now);
 

@@ -60,6 +60,15 @@ bool observed_has_listed_all(const struct observed *seen)
     return true;
 }
 
+bool observed_is_current(const struct observed *seen)
+{
+    for (enum hub_kind kind = 0; kind < HUB_KINDS; kind++)
+        if (kube_watch_synced(seen->watches[kind]) && !kind_is_hopeless(seen->watches[kind]) &&
+            !kube_watch_is_current(seen->watches[kind]))
+            return false;
+    return true;
+}
+
 /* A hub without add-ons lacks nothing: agents may be installed by other means. */
 const char *observed_error(const struct observed *seen, enum hub_kind kind)
 {
@@ -72,9 +81,21 @@ const char *observed_error(const struct observed *seen, enum hub_kind kind)
     return kube_watch_error(w);
 }
 
+/* Before a cluster that has left all decisions ceases to count, these are listed anew; where they cannot be
+ * read, what is known of them has ended long ago. */
+static void review_decisions(struct observed *seen, mono_ms now)
+{
+    struct kube_watch *w = seen->watches[HUB_DECISIONS];
+    mono_ms listed = kind_is_hopeless(w) ? now : kube_watch_listed(w);
+
+    decisions_review(&seen->decisions, &seen->scorers, &seen->clusters, listed, now);
+    if (decisions_await_list(&seen->decisions))
+        kube_watch_relist(w);
+}
+
 bool observed_review(struct observed *seen, mono_ms now)
 {
-    decisions_review(&seen->decisions, &seen->scorers, &seen->clusters, now);
+    review_decisions(seen, now);
     return addons_review(&seen->addons, seen->watches[HUB_ADDONS], &seen->clusters, &seen->configs, now);
 }
 

@@ -39,6 +39,8 @@ const struct kube_resource *hub_kind_resource(enum hub_kind kind);
 /* Whether the kind's objects have been listed, or need not be: add-ons only if they can be. */
 bool observed_has_listed(const struct observed *seen, enum hub_kind kind);
 bool observed_has_listed_all(const struct observed *seen);
+/* Whether all that can be watched is known as it is now, see kube_watch_is_current(). */
+bool observed_is_current(const struct observed *seen);
 /* Why a kind of objects cannot be watched; NULL when it can, need not be, or nothing is known yet. */
 const char *observed_error(const struct observed *seen, enum hub_kind kind);
 /* Before a plan, also on a standby, which may take over at any moment: what changes by time alone. Returns

@@ -43,6 +43,14 @@ static void show_decision(struct world *w, const char *placement, const char *cl
 #define C1   "{\"clusterName\":\"c1\",\"reason\":\"\"}"
 #define BOTH C1 ",{\"clusterName\":\"c2\",\"reason\":\"\"}"
 
+/* The next list of PlacementDecisions that the hub asks for is answered, and with it whether what has left is
+ * still away: by its contents, which the watch does not know of, it changes nothing. */
+static void answer_list(struct world *w)
+{
+    push_empty_list(w,
+                    "/apis/cluster.open-cluster-management.io/v1beta1/namespaces/hub-ns/placementdecisions");
+}
+
 /* Whether the cluster's ManifestWork should have the scorer, as of the last plan. */
 static bool is_selected(struct world *w, const char *name)
 {
@@ -88,6 +96,8 @@ static void lets_go_of_a_cluster_that_stays_away(void **state)
     struct world *w = *state;
 
     settle_two(w);
+    answer_list(w);
+    answer_list(w);
     show_decision(w, "p", C1);
     pass_time(w, GRACE_MS + SETTLE_MS);
     assert_true(is_selected(w, "c1"));
@@ -96,6 +106,46 @@ static void lets_go_of_a_cluster_that_stays_away(void **state)
     show_decision(w, "p", "");
     pass_time(w, GRACE_MS + SETTLE_MS);
     assert_false(is_selected(w, "c1"));
+}
+
+/* The stream showed the first of two writes, and then died without a sign. */
+static void keeps_a_cluster_until_a_list_says_that_it_has_left(void **state)
+{
+    struct world *w = *state;
+    size_t asked;
+
+    settle_two(w);
+    show_decision(w, "p", C1);
+    pass_time(w, SHORT_MS);
+    asked = fake_requests(w->f->server);
+    pass_time(w, GRACE_MS); /* there is no list */
+    assert_true(fake_requests(w->f->server) > asked);
+    assert_true(is_selected(w, "c1") && is_selected(w, "c2"));
+    answer_list(w);
+    pass_time(w, 60 * 1000);
+    assert_true(is_selected(w, "c1"));
+    assert_false(is_selected(w, "c2"));
+}
+
+static void keeps_a_cluster_that_a_list_shows_again(void **state)
+{
+    struct world *w = *state;
+
+    settle_two(w);
+    show_decision(w, "p", C1);
+    fake_push(
+        w->f->server,
+        (struct fake_answer){
+            .body = "{\"kind\":\"List\",\"metadata\":{\"resourceVersion\":\"9\"},\"items\":[{"
+                    "\"metadata\":{\"name\":\"p-decision-1\",\"resourceVersion\":\"8\",\"labels\":{"
+                    "\"cluster.open-cluster-management.io/placement\":\"p\"}},"
+                    "\"status\":{\"decisions\":[" BOTH "]}}]}",
+            .only_path =
+                "/apis/cluster.open-cluster-management.io/v1beta1/namespaces/hub-ns/placementdecisions"});
+    pass_time(w, GRACE_MS + SETTLE_MS);
+    assert_true(is_selected(w, "c1") && is_selected(w, "c2"));
+    pass_time(w, GRACE_MS + SETTLE_MS);
+    assert_true(is_selected(w, "c1") && is_selected(w, "c2"));
 }
 
 /* Each of these happens in the middle of an absence. */
@@ -160,6 +210,7 @@ static void takes_over_during_an_absence(void **state)
     struct world *w = *state;
 
     settle_two(w);
+    answer_list(w);
     lead(w, false);
     show_decision(w, "p", C1);
     pass_time(w, SETTLE_MS);
@@ -235,6 +286,8 @@ static void starts_with_what_manifestworks_hold(void **state)
         resume(w);
         lead(w, false);
         lead(w, true);
+        if (cases[i].has)
+            answer_list(w);
         pass_time(w, SHORT_MS - SETTLE_MS);
         assert_true(is_selected(w, "c1"));
         assert_int_equal(is_selected(w, "c2"), cases[i].has);
@@ -272,6 +325,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(keeps_a_cluster_that_is_absent_for_a_moment, setup, teardown),
         cmocka_unit_test_setup_teardown(lets_go_of_a_cluster_that_stays_away, setup, teardown),
+        cmocka_unit_test_setup_teardown(keeps_a_cluster_until_a_list_says_that_it_has_left, setup, teardown),
+        cmocka_unit_test_setup_teardown(keeps_a_cluster_that_a_list_shows_again, setup, teardown),
         cmocka_unit_test_setup_teardown(acts_at_once_on_what_people_change, setup, teardown),
         cmocka_unit_test_setup_teardown(acts_at_once_on_a_placement_made_anew, setup, teardown),
         cmocka_unit_test_setup_teardown(acts_at_once_on_a_mask, setup, teardown),

@@ -1,6 +1,7 @@
 /* Lists and watches, through all that an API server and a network do to them; with fake_kube_new(). */
 #include "controller/kube/verdict.h"
 #include "controller/kube/watch.h"
+#include "exporter/base/clock.h"
 #include "test/fakes/fake_server.h"
 #include "test/unit/kube/watch_world.h"
 
@@ -86,6 +87,72 @@ static void hurries_past_a_backoff_and_a_dead_stream(void **state)
     assert_checks(t, 2);
     assert_checks(t, 3);
     assert_watches_from(t, 4, "11");
+}
+
+/* Bookmarks come each minute: what a stream has not told for longer than that is not worth a resumption. */
+static void lists_anew_when_hurried_after_a_long_silence(void **state)
+{
+    struct told *t = *state;
+    struct fake_kube *f = t->f;
+
+    fake_kube_list(f, "10", NULL, "");
+    fake_kube_watch(f, FAKE_WATCH_STAYS, set(t, "a", "11"));
+    fake_kube_list(f, "20", NULL, obj(t, "a", "19"));
+    fake_kube_watch(f, FAKE_WATCH_STAYS, set(t, "b", "21"));
+    begin(t);
+    expect(t, 2, "synced +ns/a@11 ");
+    assert_true(kube_watch_is_current(t->watch));
+    fake_kube_advance(f, 76000);
+    kube_watch_hurry(t->watch);
+    assert_false(kube_watch_is_current(t->watch));
+    expect(t, 2, "+ns/a@19 +ns/b@21 ");
+    assert_lists(t, 2);
+    assert_watches_from(t, 3, "20");
+    assert_true(kube_watch_is_current(t->watch));
+}
+
+/* A stream that tells nothing is current once it could have begun to. */
+static void is_current_a_second_after_a_check(void **state)
+{
+    struct told *t = *state;
+    struct fake_kube *f = t->f;
+
+    fake_kube_list(f, "10", NULL, "");
+    fake_kube_watch(f, FAKE_WATCH_STAYS, set(t, "a", "11"));
+    fake_kube_check(f, "12");
+    fake_push(f->server, (struct fake_answer){.mode = FAKE_HANG});
+    begin(t);
+    expect(t, 2, "synced +ns/a@11 ");
+    kube_watch_hurry(t->watch);
+    assert_false(kube_watch_is_current(t->watch));
+    assert_checks(t, 2);
+    assert_watches_from(t, 3, "11");
+    fake_kube_idle(f);
+    assert_false(kube_watch_is_current(t->watch));
+    fake_kube_advance(f, 1000);
+    assert_true(kube_watch_is_current(t->watch));
+}
+
+/* When asked to: a list tells what a dead stream does not. */
+static void lists_anew_on_request(void **state)
+{
+    struct told *t = *state;
+    struct fake_kube *f = t->f;
+    mono_ms began;
+
+    fake_kube_list(f, "10", NULL, obj(t, "a", "9"));
+    fake_kube_watch(f, FAKE_WATCH_STAYS, set(t, "a", "11"));
+    fake_kube_list(f, "20", NULL, obj(t, "b", "19"));
+    fake_kube_watch(f, FAKE_WATCH_STAYS, set(t, "b", "21"));
+    begin(t);
+    expect(t, 3, "+ns/a@9 synced +ns/a@11 ");
+    fake_kube_advance(f, 5000);
+    began = f->clock.mono;
+    assert_true(mono_before(kube_watch_listed(t->watch), began));
+    kube_watch_relist(t->watch);
+    expect(t, 3, "+ns/b@19 -ns/a +ns/b@21 ");
+    assert_lists(t, 2);
+    assert_int_equal(kube_watch_listed(t->watch).ms, began.ms);
 }
 
 static void knows_a_kind_that_is_not_installed(void **state)
@@ -347,6 +414,9 @@ int main(void)
         CASE(ignores_half_a_line_at_the_end),
         CASE(reports_no_error_for_one_broken_connection),
         CASE(hurries_past_a_backoff_and_a_dead_stream),
+        CASE(lists_anew_when_hurried_after_a_long_silence),
+        CASE(is_current_a_second_after_a_check),
+        CASE(lists_anew_on_request),
         CASE(knows_a_kind_that_is_not_installed),
         CASE(lists_again_after_a_410_status),
         CASE(lists_again_after_a_410_event),
