@@ -1,5 +1,6 @@
 /* Owns what Open Cluster Management and its users do on the API servers, and what must hold there: who may
  * write what, one leader, scores that are as young as validUntil says, and a hub that all agree with. */
+#include "test/universe/fleet.h"
 #include "controller/hub/hub.h"
 #include "controller/hub/observed/object.h"
 #include "controller/hub/pages/web.h"
@@ -16,27 +17,15 @@
 #include "exporter/http/http.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/ui/site.h"
+#include "test/universe/etcd.h"
 #include "test/universe/sim.h"
 #include "test/universe/world.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define HUB_NAMESPACE   "open-cluster-management"
-#define AGENT_NAMESPACE "dynamic-scoring"
-#define SCORERS_OF_HUB  "dynamic-scoring.open-cluster-management.io/dynamicscorers"
-#define CONFIGS_OF_HUB  "dynamic-scoring.open-cluster-management.io/dynamicscoringconfigs"
-#define SCORES          "cluster.open-cluster-management.io/addonplacementscores"
-#define CLUSTERS        "cluster.open-cluster-management.io/managedclusters"
-#define ADDONS          "addon.open-cluster-management.io/managedclusteraddons"
-#define WORKS           "work.open-cluster-management.io/manifestworks"
-#define LEASES          "coordination.k8s.io/leases"
-#define CONFIGMAPS      "v1/configmaps"
-
 enum {
     FALLBACK = -77,
-    WITH_FALLBACK = 1, /* the scorer that has it */
-    FOREIGN = 2,       /* the scorer whose object on cluster 0 belongs to another */
     STALE_INTERVALS = 3,
     CLOCK_ERROR_MS = 150 * 1000,
     /* What is left of it, as an offset changes by more than 5 s only, and Date has whole seconds. */
@@ -51,7 +40,10 @@ static struct {
         bool applied; /* it has applied a ManifestWork, and would delete what was in it */
     } works[AGENTS];
     int64_t back_at[AGENTS], config_back_at, api_down_until;
-    char leaders[16][KUBE_IDENTITY_BYTES];
+    int64_t scorer_at[SCORERS], cluster_at[AGENTS], config_at; /* when someone last changed it */
+    int64_t apply_at; /* when users apply again what a restore has undone; 0: nothing to */
+    int64_t old_report_until[AGENTS], old_list_until[AGENTS];
+    char leaders[16][KUBE_IDENTITY_BYTES], held_by[KUBE_SERVERS][KUBE_IDENTITY_BYTES];
     struct {
         int node;
         unsigned life;
@@ -65,14 +57,14 @@ static const char *string_of(const json_t *o, const char *a, const char *b)
     return cstr(json_string_value(json_object_get(json_object_get(o, a), b)));
 }
 
-static const char *cluster_name(int i)
+const char *cluster_name(int i)
 {
     static const char *const names[] = {"c0", "c1", "c2", "c3", "c4"};
 
     return names[i];
 }
 
-static const char *scorer_name(unsigned i)
+const char *scorer_name(unsigned i)
 {
     static const char *const names[] = {"s0", "s1", "s2"};
 
@@ -95,10 +87,13 @@ static void put_scorer(unsigned i)
 
     if (i == WITH_FALLBACK)
         (void)json_object_set_new(spec, "fallbackScore", json_integer(FALLBACK));
+    if (i == PLACED && universe.has_placements)
+        (void)json_object_set_new(spec, "placements", json_pack("[s]", "chosen"));
     kube_put(HUB_SERVER, SCORERS_OF_HUB,
              json_pack("{s:s, s:s, s:{s:s, s:s}, s:o}", "apiVersion", HUB_API, "kind", "DynamicScorer",
                        "metadata", "name", scorer_name(i), "namespace", HUB_NAMESPACE, "spec", spec));
     f.wants[i] = true;
+    f.scorer_at[i] = sim_now_ms;
 }
 
 static void put_config(void)
@@ -108,21 +103,19 @@ static void put_config(void)
                        "DynamicScoringConfig", "metadata", "name", HUB_CONFIG, "namespace", HUB_NAMESPACE,
                        "spec"));
     f.has_config = true;
+    f.config_at = sim_now_ms;
 }
 
 static void put_cluster(int i)
 {
     const char *name = cluster_name(i);
 
-    kube_put(HUB_SERVER, CLUSTERS,
+    kube_put(HUB_SERVER, MANAGED_CLUSTERS,
              json_pack("{s:s, s:s, s:{s:s}, s:{s:b}}", "apiVersion", "cluster.open-cluster-management.io/v1",
                        "kind", "ManagedCluster", "metadata", "name", name, "spec", "hubAcceptsClient", 1));
-    kube_put(HUB_SERVER, ADDONS,
-             json_pack("{s:s, s:s, s:{s:s, s:s}, s:{}, s:{s:[{s:s, s:s, s:s}]}}", "apiVersion",
-                       "addon.open-cluster-management.io/v1alpha1", "kind", "ManagedClusterAddOn", "metadata",
-                       "name", "dynamic-scoring-framework", "namespace", name, "spec", "status", "conditions",
-                       "type", "Available", "status", "True", "reason", "Told"));
+    past_put_addon(i);
     f.has_cluster[i] = true;
+    f.cluster_at[i] = sim_now_ms;
 }
 
 static json_t *foreign_object(const char *kind, const char *namespace, const char *name)
@@ -154,6 +147,74 @@ void fleet_set_up(uint64_t seed)
     kube_put(HUB_SERVER, SCORES, foreign_object("AddOnPlacementScore", "c0", scorer_name(FOREIGN)));
     kube_put(HUB_SERVER, WORKS, foreign_object("ManifestWork", "c0", "another"));
     kube_put(0, CONFIGMAPS, foreign_object("ConfigMap", AGENT_NAMESPACE, "another"));
+    past_set_up();
+    for (int i = 0; i < KUBE_SERVERS; i++)
+        etcd_set_floor(i); /* what others have made stays through a restore */
+}
+
+bool fleet_is_foreign(const json_t *object)
+{
+    return strcmp(string_of(json_object_get(object, "metadata"), "labels", "app.kubernetes.io/managed-by"),
+                  "another") == 0;
+}
+
+bool fleet_make_scorer_anew(unsigned scorer)
+{
+    if (!f.wants[scorer])
+        return false;
+    kube_delete(HUB_SERVER, SCORERS_OF_HUB, HUB_NAMESPACE, scorer_name(scorer));
+    put_scorer(scorer);
+    trace("scorer s%u is made anew", scorer);
+    return true;
+}
+
+bool fleet_make_cluster_anew(int cluster)
+{
+    if (!f.has_cluster[cluster])
+        return false;
+    kube_delete(HUB_SERVER, MANAGED_CLUSTERS, "", cluster_name(cluster));
+    put_cluster(cluster);
+    trace("cluster c%d is made anew", cluster);
+    return true;
+}
+
+bool fleet_is_settled(int cluster, unsigned scorer, int64_t ms)
+{
+    int64_t at = sim_now_ms - ms;
+
+    return f.wants[scorer] && f.has_config && f.has_cluster[cluster] && f.scorer_at[scorer] < at &&
+           f.config_at < at && f.cluster_at[cluster] < at && f.api_down_until + 3 * ms < sim_now_ms &&
+           !f.apply_at;
+}
+
+/* What users do once they see that a restore has undone their work. */
+static void apply_again(void)
+{
+    for (unsigned i = 0; i < universe.n_scorers; i++)
+        if (f.wants[i])
+            put_scorer(i);
+        else
+            kube_delete(HUB_SERVER, SCORERS_OF_HUB, HUB_NAMESPACE, scorer_name(i));
+    for (int i = 0; i < universe.n_clusters; i++)
+        if (f.has_cluster[i])
+            put_cluster(i);
+        else
+            kube_delete(HUB_SERVER, MANAGED_CLUSTERS, "", cluster_name(i));
+    if (f.has_config)
+        put_config();
+    else
+        kube_delete(HUB_SERVER, CONFIGS_OF_HUB, HUB_NAMESPACE, HUB_CONFIG);
+    past_restored();
+    f.apply_at = 0;
+    trace("users apply again what a restore has undone");
+}
+
+void fleet_restored(int server)
+{
+    if (server != HUB_SERVER)
+        past_note_configmap(server);
+    if (server == HUB_SERVER)
+        f.apply_at = sim_now_ms + 1 + (int64_t)stream_below(&universe.past, 60000);
 }
 
 /* ---- Tokens ---- */
@@ -242,6 +303,8 @@ static bool is_allowed(const struct kube_ask *a, const char *name)
         return true;
     if (strcmp(a->resource, WORKS) == 0)
         return strcmp(name, WORK_NAME) == 0;
+    if (strcmp(a->resource, SCORES) == 0) /* of an agent that is no more */
+        return strcmp(a->method, "DELETE") == 0 && past_lacks_addon(a->namespace[1] - '0');
     return strcmp(a->resource, SCORERS_OF_HUB) == 0 || strcmp(a->resource, CONFIGS_OF_HUB) == 0;
 }
 
@@ -256,6 +319,7 @@ static void check_lease(const struct kube_ask *a, const json_t *before, const js
     struct sim_node *n = &universe.nodes[a->from->id];
     const char *holder = string_of(after, "spec", "holderIdentity");
 
+    (void)snprintf(f.held_by[a->server], sizeof(f.held_by[0]), "%s", holder);
     if (*holder && strcmp(holder, string_of(before, "spec", "holderIdentity")) != 0) {
         if (f.n_leaders == ARRAY_SIZE(f.leaders))
             f.n_leaders = 0;
@@ -268,10 +332,23 @@ static void check_lease(const struct kube_ask *a, const json_t *before, const js
     }
 }
 
+static int lease_server(const struct sim_node *n)
+{
+    return n->id < universe.n_agents ? n->cluster : HUB_SERVER;
+}
+
+/* Of a Lease that someone has deleted, the last one, which may lead on until it expires. */
 static const char *lease_holder(const struct sim_node *n)
 {
-    return string_of(kube_nth(n->id < universe.n_agents ? n->cluster : HUB_SERVER, LEASES, 0), "spec",
-                     "holderIdentity");
+    const json_t *lease = kube_nth(lease_server(n), LEASES, 0);
+
+    return lease ? string_of(lease, "spec", "holderIdentity") : f.held_by[lease_server(n)];
+}
+
+/* From a backup, with the holder of then, which nobody can see yet: who led leads for what it has renewed. */
+static bool lease_is_restored(const struct sim_node *n)
+{
+    return kube_is_restoring(lease_server(n));
 }
 
 bool fleet_leads(const struct sim_node *n)
@@ -336,19 +413,21 @@ void fleet_check_ask(const struct kube_ask *a, const json_t *before, const json_
         not_allowed(a);
     if (!is_write(a))
         return;
-    if (before &&
-        strcmp(string_of(json_object_get(before, "metadata"), "labels", "app.kubernetes.io/managed-by"),
-               "another") == 0)
+    if (before && fleet_is_foreign(before))
         violated(ORACLE_FLEET, "a%d touches %s %s/%s of another owner", a->from->id, a->resource,
                  a->namespace, name);
     if (strcmp(a->resource, LEASES) == 0)
         check_lease(a, before, after);
-    else if (fleet_elects(a->from) && !fleet_leads(a->from) &&
+    else if (fleet_elects(a->from) && !fleet_leads(a->from) && !lease_is_restored(a->from) &&
              strcmp(a->resource, "events.k8s.io/events") != 0)
         violated(ORACLE_FLEET, "a%d writes %s %s/%s, but %s leads", a->from->id, a->resource, a->namespace,
                  name, lease_holder(a->from));
     else if (strcmp(a->resource, SCORES) == 0 && strcmp(a->subresource, "status") == 0)
         check_scores(a, after);
+    else if (strcmp(a->resource, WORKS) == 0 && before)
+        past_check_work(a->namespace, before, after);
+    else if (strcmp(a->resource, SCORES) == 0 && !after && a->from->id < universe.n_agents)
+        past_check_scores_deleted(a->from, name);
 }
 
 /* ---- Work agents ---- */
@@ -360,10 +439,48 @@ static json_t *applied_condition(const json_t *work)
                      json_object_get(json_object_get(work, "metadata"), "generation"));
 }
 
+/* The report as an agent of the version before wrote it: it named no features. NULL for none. */
+static char *older_report(const char *text)
+{
+    json_auto_t *report = json_loads(text, 0, NULL);
+
+    if (json_object_del(report, "features") < 0)
+        return NULL;
+    reached[REACHED_OLD_AGENT]++;
+    return json_dumps(report, JSON_COMPACT);
+}
+
+/* The ConfigMap as a hub of the version before wrote it: it knew no suspended scorers and no adjustments. */
+static json_t *older_list(json_t *manifest)
+{
+    json_t *data = json_object_get(manifest, "data");
+
+    (void)json_object_del(data, "suspended");
+    (void)json_object_del(data, "adjustments");
+    reached[REACHED_OLD_HUB]++;
+    return manifest;
+}
+
+void fleet_speak_old_words(void)
+{
+    int cluster = (int)stream_below(&universe.past, (uint64_t)universe.n_clusters);
+    bool is_agent = stream_chance(&universe.past, 500);
+    int64_t until = sim_now_ms + (int64_t)stream_below(&universe.past, 240000);
+
+    if (is_agent)
+        f.old_report_until[cluster] = until;
+    else
+        f.old_list_until[cluster] = until;
+    trace("the %s of c%d is an older one until %.1f", is_agent ? "agent" : "hub's list", cluster,
+          (double)until / 1000);
+}
+
 static void work_agent_report(int i, const json_t *work)
 {
-    const char *report =
+    const char *text =
         string_of(kube_object_at(i, CONFIGMAPS, AGENT_NAMESPACE, WORK_STATUS), "data", "status");
+    CLEANUP(cleanup_free) char *older = sim_now_ms < f.old_report_until[i] ? older_report(text) : NULL;
+    const char *report = older ?: text;
     json_t *values = *report ? json_pack("[{s:s, s:{s:s, s:s}}]", "name", "status", "fieldValue", "type",
                                          "String", "string", report)
                              : json_array();
@@ -385,13 +502,22 @@ static void work_agent_look(int i)
         json_object_get(json_object_get(json_object_get(work, "spec"), "workload"), "manifests"), 0);
 
     if (manifest) {
-        kube_put(i, CONFIGMAPS, json_deep_copy(manifest));
+        json_t *copy = json_deep_copy(manifest);
+
+        kube_put(i, CONFIGMAPS, sim_now_ms < f.old_list_until[i] ? older_list(copy) : copy);
+        past_note_configmap(i);
         f.works[i].applied = true;
         work_agent_report(i, work);
     } else if (f.works[i].applied) {
         kube_delete(i, CONFIGMAPS, AGENT_NAMESPACE, WORK_CONFIGMAP);
+        past_note_configmap(i);
         f.works[i].applied = false;
     }
+}
+
+void fleet_apply_work(int cluster)
+{
+    work_agent_look(cluster);
 }
 
 /* ---- Time ---- */
@@ -422,6 +548,9 @@ static void look_at_fallback(const struct sim_node *a)
 
 void fleet_tick(void)
 {
+    past_tick();
+    if (f.apply_at && sim_now_ms >= f.apply_at)
+        apply_again();
     for (int i = 0; i < universe.n_clusters; i++) {
         if (sim_now_ms < f.works[i].next)
             continue;
@@ -430,9 +559,9 @@ void fleet_tick(void)
         work_agent_look(i);
         if (!f.has_cluster[i] && sim_now_ms >= f.back_at[i])
             put_cluster(i);
-        if (!f.has_config && sim_now_ms >= f.config_back_at &&
-            !kube_object_at(HUB_SERVER, CONFIGS_OF_HUB, HUB_NAMESPACE,
-                            HUB_CONFIG)) /* not the one that ends */
+        /* Not the one that ends, which may be from a backup. */
+        if (sim_now_ms >= f.config_back_at &&
+            !kube_object_at(HUB_SERVER, CONFIGS_OF_HUB, HUB_NAMESPACE, HUB_CONFIG))
             put_config();
         for (int n = 0; n < universe.n_agents; n++)
             if (universe.nodes[n].cluster == i)
@@ -453,20 +582,23 @@ void fleet_turn(void)
         if (f.wants[scorer])
             kube_delete(HUB_SERVER, SCORERS_OF_HUB, HUB_NAMESPACE, scorer_name(scorer));
         f.wants[scorer] = !f.wants[scorer];
+        f.scorer_at[scorer] = sim_now_ms;
         if (f.wants[scorer])
             put_scorer(scorer);
         else
             reached[REACHED_REMOVED]++;
         trace("scorer s%u is %s", scorer, f.wants[scorer] ? "applied" : "deleted");
     } else if (what < 850) {
-        kube_delete(HUB_SERVER, CLUSTERS, "", cluster_name(cluster));
+        kube_delete(HUB_SERVER, MANAGED_CLUSTERS, "", cluster_name(cluster));
         f.has_cluster[cluster] = false;
+        f.cluster_at[cluster] = sim_now_ms;
         f.back_at[cluster] = sim_now_ms + (int64_t)stream_below(&universe.faults, 300000);
         reached[REACHED_CLUSTER_GONE]++;
         trace("cluster c%d leaves", cluster);
     } else {
         kube_delete(HUB_SERVER, CONFIGS_OF_HUB, HUB_NAMESPACE, HUB_CONFIG);
         f.has_config = false;
+        f.config_at = sim_now_ms;
         f.config_back_at = sim_now_ms + (int64_t)stream_below(&universe.faults, 200000);
         reached[REACHED_CONFIG_GONE]++;
         trace("the configuration is deleted");
@@ -480,6 +612,11 @@ void fleet_heal(void)
     for (int i = 0; i < universe.n_clusters; i++)
         f.back_at[i] = 0;
     f.config_back_at = f.api_down_until = 0;
+    for (int i = 0; i < universe.n_clusters; i++)
+        f.old_report_until[i] = f.old_list_until[i] = 0;
+    if (f.apply_at)
+        f.apply_at = sim_now_ms;
+    past_heal();
 }
 
 bool fleet_serve_api(const struct request *rq, struct response *r)
@@ -512,7 +649,7 @@ void *controller_main(void *arg)
     struct hub_options o = {
         .namespace = HUB_NAMESPACE,
         .agent_namespace = AGENT_NAMESPACE,
-        .addon_name = "dynamic-scoring-framework",
+        .addon_name = ADDON_NAME,
         .probe = {.interval_ms = 30000, .timeout_ms = 10000, .unhealthy_after = 3, .healthy_after = 2},
         .leader_elect = true,
         .api_qps = 200,

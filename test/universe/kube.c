@@ -1,7 +1,8 @@
 /* Model API servers, as far as the product uses them: lists, watches with bookmarks and 410, optimistic
- * concurrency, merge patches, status subresources, finalizers. Each call is judged by fleet_check_ask(). */
+ * concurrency, preconditions, merge patches, status subresources, finalizers. Each call is judged by
+ * fleet_check_ask(). What they store, and how much of it each of two knows, is etcd.c's. */
 #include "exporter/base/alloc.h"
-#include "exporter/base/def.h"
+#include "test/universe/etcd.h"
 #include "test/universe/sim.h"
 #include "test/universe/world.h"
 
@@ -9,353 +10,85 @@
 #include <stdlib.h>
 
 enum {
-    MAX_OBJECTS = 512,
-    MAX_WATCHES = 256,
-    HISTORY = 256, /* changes that a watch can resume from */
-    BOOKMARK_MS = 60 * 1000,
     RATE_PER_MINUTE = 400,
+    /* A restore takes longer than the product takes an older version of what it has written for an event
+     * that comes late (a minute), and than a leader leads without renewing. */
+    RESTORE_MS = 65 * 1000,
+    RESTORED_MS = 2 * RESTORE_MS, /* until what a restore has undone is done again */
+    RESTORE_CHANGES = 60, /* at least; versions that come again are passed later than all have looked */
 };
 
-struct object {
-    char resource[96];
-    json_t *json;
-};
+static struct server {
+    enum { SERVER_OK, SERVER_AWAY, SERVER_503, SERVER_429, SERVER_SLOW, SERVER_TROUBLES } trouble;
+    int64_t trouble_until, calm_since;
+    bool is_restoring;
+} servers[KUBE_SERVERS];
 
-struct change {
+/* What a process has been shown, to see whether it is shown the past. */
+static struct shown {
+    const struct process *process;
     uint64_t version;
-    const char *type;
-    char resource[96];
-    json_t *json;
-};
-
-struct watch_stream {
-    struct feed *feed;
-    int server;
-    char resource[96], namespace[64], fields[256], labels[256];
-    bool silent;
-    int64_t until, bookmark_at;
-};
-
-static struct {
-    struct server {
-        struct object objects[MAX_OBJECTS];
-        size_t n;
-        uint64_t version, oldest; /* oldest: the version before the first change that is still known */
-        struct change history[HISTORY];
-        enum { SERVER_OK, SERVER_AWAY, SERVER_503, SERVER_429, SERVER_SLOW, SERVER_TROUBLES } trouble;
-        int64_t trouble_until, calm_since;
-    } servers[KUBE_SERVERS];
-    struct watch_stream watches[MAX_WATCHES];
-    size_t n_watches;
-} k;
-
-static const char *text_of(const json_t *object, const char *a, const char *b)
-{
-    const json_t *v = json_object_get(object, a);
-
-    return cstr(json_string_value(b ? json_object_get(v, b) : v));
-}
+} shown[NODES][KUBE_SERVERS][PAST_KINDS];
 
 static const char *name_of(const json_t *object)
 {
-    return text_of(object, "metadata", "name");
+    return stored_text(object, "metadata", "name");
 }
 
 static const char *namespace_of(const json_t *object)
 {
-    return text_of(object, "metadata", "namespace");
+    return stored_text(object, "metadata", "namespace");
 }
 
-/* ---- Watches ---- */
-
-static bool matches_field(const json_t *object, const char *selector)
-{
-    if (strncmp(selector, "metadata.name=", 14) == 0)
-        return strcmp(name_of(object), selector + 14) == 0;
-    if (strncmp(selector, "metadata.namespace!=", 20) == 0)
-        return strcmp(namespace_of(object), selector + 20) != 0;
-    if (*selector)
-        violated(ORACLE_MODEL, "a field selector that the model does not know: %s", selector);
-    return true;
-}
-
-static bool matches_label(const json_t *object, const char *selector)
-{
-    const json_t *labels = json_object_get(json_object_get(object, "metadata"), "labels");
-    const char *equals = strchr(selector, '=');
-    char key[160];
-
-    if (!*selector)
-        return true;
-    if (!equals)
-        violated(ORACLE_MODEL, "a label selector that the model does not know: %s", selector);
-    (void)snprintf(key, sizeof(key), "%.*s", (int)(equals - selector), selector);
-    return strcmp(cstr(json_string_value(json_object_get(labels, key))), equals + 1) == 0;
-}
-
-static char *event_text(const char *type, const json_t *object)
-{
-    CLEANUP(cleanup_free) char *text = json_dumps(object, JSON_COMPACT);
-
-    return xasprintf("{\"type\":\"%s\",\"object\":%s}\n", type, text);
-}
-
-static void watch_put(struct watch_stream *s, const char *line)
-{
-    int64_t at = sim_now_ms + 1 + (int64_t)stream_below(&universe.network, 30);
-
-    if (s->silent || s->feed->gone)
-        return;
-    if (at > s->feed->at)
-        s->feed->at = at;
-    feed_put(s->feed, str_of(line));
-}
-
-static void watch_send(struct watch_stream *s, const char *type, const json_t *object)
-{
-    CLEANUP(cleanup_free) char *line = event_text(type, object);
-
-    watch_put(s, line);
-}
-
-static bool watch_wants(const struct watch_stream *s, const char *resource, const json_t *object)
-{
-    return strcmp(s->resource, resource) == 0 &&
-           (!s->namespace[0] || strcmp(s->namespace, namespace_of(object)) == 0) &&
-           matches_field(object, s->fields) && matches_label(object, s->labels);
-}
-
-static void watch_bookmark(struct watch_stream *s)
-{
-    char version[32];
-    json_auto_t *object = NULL;
-
-    (void)snprintf(version, sizeof(version), "%llu", (unsigned long long)k.servers[s->server].version);
-    object = json_pack("{s:{s:s}}", "metadata", "resourceVersion", version);
-    watch_send(s, "BOOKMARK", object);
-    s->bookmark_at = sim_now_ms + BOOKMARK_MS;
-    reached[REACHED_BOOKMARK]++;
-}
-
-static void watch_expired(struct watch_stream *s)
-{
-    json_auto_t *status = json_pack("{s:s, s:i, s:s, s:s}", "kind", "Status", "code", 410, "reason",
-                                    "Expired", "message", "too old resource version");
-
-    watch_send(s, "ERROR", status);
-    feed_end(s->feed);
-    reached[REACHED_KUBE_410]++;
-}
-
-/* A stream of what changed since a version. */
-static void watch_open(const struct kube_ask *ask, const char *fields, const char *labels, uint64_t since,
-                       int64_t seconds, struct response *r)
-{
-    struct server *server = &k.servers[ask->server];
-    struct watch_stream *s = &k.watches[k.n_watches++];
-
-    if (k.n_watches == MAX_WATCHES)
-        violated(ORACLE_MODEL, "more than %d watches", MAX_WATCHES);
-    *s = (struct watch_stream){.server = ask->server,
-                               .until = sim_now_ms + seconds * 1000,
-                               .bookmark_at = sim_now_ms + BOOKMARK_MS,
-                               .feed = xcalloc(1, sizeof(*s->feed))};
-    memcpy(s->resource, ask->resource, sizeof(s->resource));
-    memcpy(s->namespace, ask->namespace, sizeof(s->namespace));
-    (void)snprintf(s->fields, sizeof(s->fields), "%s", fields);
-    (void)snprintf(s->labels, sizeof(s->labels), "%s", labels);
-    buf_init(&s->feed->text, 8 << 20);
-    s->feed->at = sim_now_ms + r->delay_ms;
-    r->feed = s->feed;
-    r->status = 200;
-    if (planted == PLANT_NEWEST_WATCH)
-        since = server->version;
-    if (since < server->oldest) {
-        watch_expired(s);
-        return;
-    }
-    for (uint64_t v = since + 1; v <= server->version; v++) {
-        const struct change *c = &server->history[v % HISTORY];
-
-        if (watch_wants(s, c->resource, c->json))
-            watch_send(s, c->type, c->json);
-    }
-}
-
-void kube_tick(void)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < k.n_watches; i++) {
-        struct watch_stream *s = &k.watches[i];
-
-        if (s->feed->gone) {
-            buf_done(&s->feed->text);
-            free(s->feed);
-            continue;
-        }
-        if (!s->feed->ended && sim_now_ms >= s->until && !s->silent)
-            feed_end(s->feed);
-        else if (!s->feed->ended && sim_now_ms >= s->bookmark_at)
-            watch_bookmark(s);
-        k.watches[n++] = *s;
-    }
-    k.n_watches = n;
-    for (int i = 0; i < KUBE_SERVERS; i++)
-        if (k.servers[i].trouble && sim_now_ms >= k.servers[i].trouble_until) {
-            k.servers[i].trouble = SERVER_OK;
-            k.servers[i].calm_since = sim_now_ms;
-        }
-}
-
-/* ---- The store ---- */
-
-static struct object *store_lookup(struct server *s, const char *resource, const char *namespace,
-                                   const char *name)
-{
-    for (size_t i = 0; i < s->n; i++)
-        if (strcmp(s->objects[i].resource, resource) == 0 && strcmp(name_of(s->objects[i].json), name) == 0 &&
-            strcmp(namespace_of(s->objects[i].json), namespace) == 0)
-            return &s->objects[i];
-    return NULL;
-}
-
-/* An object that is stored does not change any more: the history has the same one. */
-static void store_note(int server, const char *type, const char *resource, json_t *object)
-{
-    CLEANUP(cleanup_free) char *line = NULL;
-    struct server *s = &k.servers[server];
-    char version[32];
-    struct change *c;
-
-    s->version++;
-    (void)snprintf(version, sizeof(version), "%llu", (unsigned long long)s->version);
-    (void)json_object_set_new(json_object_get(object, "metadata"), "resourceVersion", json_string(version));
-    c = &s->history[s->version % HISTORY];
-    json_decref(c->json);
-    *c = (struct change){.version = s->version, .type = type, .json = json_incref(object)};
-    (void)snprintf(c->resource, sizeof(c->resource), "%s", resource);
-    if (s->version > HISTORY && s->oldest < s->version - HISTORY)
-        s->oldest = s->version - HISTORY;
-    for (size_t i = 0; i < k.n_watches; i++)
-        if (k.watches[i].server == server && !k.watches[i].feed->ended &&
-            watch_wants(&k.watches[i], resource, object)) {
-            line = line ?: event_text(type, object);
-            watch_put(&k.watches[i], line);
-        }
-}
-
-static void store_remove(int server, struct object *o)
-{
-    struct server *s = &k.servers[server];
-    struct object gone = *o;
-    json_auto_t *last = json_deep_copy(gone.json);
-
-    *o = s->objects[--s->n];
-    store_note(server, "DELETED", gone.resource, last);
-    json_decref(gone.json);
-}
-
-static void store_create(int server, const char *resource, json_t *object)
-{
-    struct server *s = &k.servers[server];
-    json_t *metadata = json_object_get(object, "metadata");
-    char uid[32];
-
-    if (s->n == MAX_OBJECTS)
-        violated(ORACLE_MODEL, "more than %d objects", MAX_OBJECTS);
-    (void)snprintf(uid, sizeof(uid), "u%d-%llu", server, (unsigned long long)s->version);
-    (void)json_object_set_new(metadata, "uid", json_string(uid));
-    (void)json_object_set_new(metadata, "creationTimestamp", json_string("2026-01-01T01:00:00Z"));
-    (void)json_object_set_new(metadata, "generation", json_integer(1));
-    (void)snprintf(s->objects[s->n].resource, sizeof(s->objects[0].resource), "%s", resource);
-    s->objects[s->n++].json = object;
-    store_note(server, "ADDED", resource, object);
-}
-
-/* Takes the reference. A write that changes nothing makes no new version. */
-static void store_replace(int server, struct object *o, json_t *object)
-{
-    json_t *metadata = json_object_get(object, "metadata"),
-           *finalizers = json_object_get(metadata, "finalizers");
-
-    if (json_equal(o->json, object)) {
-        json_decref(object);
-        return;
-    }
-    if (!json_equal(json_object_get(o->json, "spec"), json_object_get(object, "spec")))
-        (void)json_object_set_new(
-            metadata, "generation",
-            json_integer(json_integer_value(json_object_get(metadata, "generation")) + 1));
-    json_decref(o->json);
-    o->json = object;
-    if (json_object_get(metadata, "deletionTimestamp") && json_array_size(finalizers) == 0)
-        store_remove(server, o);
-    else
-        store_note(server, "MODIFIED", o->resource, object);
-}
-
-static void store_delete(int server, struct object *o)
-{
-    json_t *after;
-
-    if (json_array_size(json_object_get(json_object_get(o->json, "metadata"), "finalizers")) == 0) {
-        store_remove(server, o);
-        return;
-    }
-    after = json_deep_copy(o->json);
-    (void)json_object_set_new(json_object_get(after, "metadata"), "deletionTimestamp",
-                              json_string("2026-01-01T01:00:00Z"));
-    store_replace(server, o, after);
-}
+/* ---- For the fleet ---- */
 
 json_t *kube_object_at(int server, const char *resource, const char *namespace, const char *name)
 {
-    struct object *o = store_lookup(&k.servers[server], resource, namespace, name);
-
-    return o ? o->json : NULL;
+    return view_lookup(etcd_view(server, API_FRESH), resource, namespace, name);
 }
 
 json_t *kube_nth(int server, const char *resource, size_t nth)
 {
-    for (size_t i = 0; i < k.servers[server].n; i++)
-        if (strcmp(k.servers[server].objects[i].resource, resource) == 0 && nth-- == 0)
-            return k.servers[server].objects[i].json;
+    const struct view *v = etcd_view(server, API_FRESH);
+
+    for (size_t i = 0; i < v->n; i++)
+        if (strcmp(v->objects[i].resource, resource) == 0 && nth-- == 0)
+            return v->objects[i].json;
     return NULL;
 }
 
 void kube_put(int server, const char *resource, json_t *object)
 {
-    struct object *o = store_lookup(&k.servers[server], resource, namespace_of(object), name_of(object));
+    const json_t *before = kube_object_at(server, resource, namespace_of(object), name_of(object));
     json_t *after;
     const char *key;
     json_t *value;
 
-    if (!o) {
-        store_create(server, resource, object);
+    if (!before) {
+        etcd_create(server, resource, object);
         return;
     }
-    after = json_deep_copy(o->json);
+    after = json_deep_copy(before);
     json_object_foreach(object, key, value)
     {
         if (strcmp(key, "metadata") != 0)
             (void)json_object_set(after, key, value);
     }
     json_decref(object);
-    store_replace(server, o, after);
+    etcd_replace(server, resource, after);
 }
 
 void kube_delete(int server, const char *resource, const char *namespace, const char *name)
 {
-    struct object *o = store_lookup(&k.servers[server], resource, namespace, name);
+    json_t *object = kube_object_at(server, resource, namespace, name);
 
-    if (o)
-        store_delete(server, o);
+    if (object)
+        etcd_delete(server, resource, object);
 }
 
 /* ---- Answers ---- */
 
-static void answer_object(struct response *r, long status, json_t *object)
+static void answer_object(struct response *r, long status, const json_t *object)
 {
     r->status = status;
     r->body = json_dumps(object, JSON_COMPACT);
@@ -441,25 +174,25 @@ static json_t *object_after(const struct kube_ask *a, const json_t *before, json
 
 static void serve_write(const struct kube_ask *a, const char *accept, struct str text, struct response *r)
 {
-    struct object *o = store_lookup(&k.servers[a->server], a->resource, a->namespace, a->name);
+    const json_t *before = kube_object_at(a->server, a->resource, a->namespace, a->name);
     json_auto_t *body = json_loadb(text.p, text.n, 0, NULL), *metadata = NULL;
-    const char *version = text_of(body, "metadata", "resourceVersion");
+    const char *version = stored_text(body, "metadata", "resourceVersion");
     json_t *after;
 
     check_secrets(text, "an object");
-    if (!o) {
+    if (!before) {
         answer_status(r, 404, "NotFound", a->name);
         return;
     }
-    if (*version && strcmp(version, text_of(o->json, "metadata", "resourceVersion")) != 0) {
+    if (*version && strcmp(version, stored_text(before, "metadata", "resourceVersion")) != 0) {
         reached[REACHED_KUBE_409]++;
         answer_status(r, 409, "Conflict", a->name);
         return;
     }
-    after = object_after(a, o->json, body);
-    fleet_check_ask(a, o->json, after);
+    after = object_after(a, before, body);
+    fleet_check_ask(a, before, after);
     metadata = json_incref(after);
-    store_replace(a->server, o, after);
+    etcd_replace(a->server, a->resource, after);
     if (strstr(accept, "PartialObjectMetadata")) {
         json_auto_t *part = json_pack("{s:s, s:O}", "kind", "PartialObjectMetadata", "metadata",
                                       json_object_get(metadata, "metadata"));
@@ -478,13 +211,13 @@ static void serve_create(const struct kube_ask *a, struct str text, struct respo
     if (!*name_of(body)) { /* generateName, of an Event */
         char name[64];
 
-        (void)snprintf(name, sizeof(name), "%s%llu", text_of(body, "metadata", "generateName"),
-                       (unsigned long long)k.servers[a->server].version);
+        (void)snprintf(name, sizeof(name), "%s%llu", stored_text(body, "metadata", "generateName"),
+                       (unsigned long long)etcd_version(a->server));
         (void)json_object_set_new(json_object_get(body, "metadata"), "name", json_string(name));
     }
     if (a->namespace[0])
         (void)json_object_set_new(json_object_get(body, "metadata"), "namespace", json_string(a->namespace));
-    if (store_lookup(&k.servers[a->server], a->resource, a->namespace, name_of(body))) {
+    if (kube_object_at(a->server, a->resource, a->namespace, name_of(body))) {
         reached[REACHED_KUBE_409]++;
         answer_status(r, 409, "AlreadyExists", name_of(body));
         json_decref(body);
@@ -498,23 +231,41 @@ static void serve_create(const struct kube_ask *a, struct str text, struct respo
         json_decref(body);
         return;
     }
-    store_create(a->server, a->resource, body);
+    etcd_create(a->server, a->resource, body);
     answer_object(r, 201, body);
 }
 
-static void serve_list(const struct kube_ask *a, const char *fields, const char *labels, struct response *r)
+/* A process that asks is shown something older than before, or as old as an API server that lags. */
+static void note_shown(const struct kube_ask *a, const struct view *v)
 {
-    const struct server *s = &k.servers[a->server];
+    struct shown *one = &shown[a->from->id][a->server][past_kind(a->from, a->resource)];
+
+    if (v->version < etcd_version(a->server))
+        reached_past(PAST_STALE, a->from, a->resource);
+    if (one->process != a->from->process)
+        *one = (struct shown){.process = a->from->process};
+    if (v->version < one->version)
+        reached_past(PAST_BACK, a->from, a->resource);
+    one->version = v->version;
+}
+
+/* limit: of one object, the product asks only for the list's version. */
+static void serve_list(const struct kube_ask *a, const struct view *v, const char *fields, const char *labels,
+                       const char *limit, struct response *r)
+{
     json_t *items = json_array();
+    uint64_t shown_version = v->version;
     char version[32];
     json_auto_t *list = NULL;
 
-    for (size_t i = 0; i < s->n; i++)
-        if (strcmp(s->objects[i].resource, a->resource) == 0 &&
-            (!a->namespace[0] || strcmp(namespace_of(s->objects[i].json), a->namespace) == 0) &&
-            matches_field(s->objects[i].json, fields) && matches_label(s->objects[i].json, labels))
-            (void)json_array_append(items, s->objects[i].json);
-    (void)snprintf(version, sizeof(version), "%llu", (unsigned long long)s->version);
+    for (size_t i = 0; i < v->n; i++)
+        if (strcmp(v->objects[i].resource, a->resource) == 0 &&
+            (!a->namespace[0] || strcmp(namespace_of(v->objects[i].json), a->namespace) == 0) &&
+            matches_field(v->objects[i].json, fields) && matches_label(v->objects[i].json, labels))
+            (void)json_array_append(items, v->objects[i].json);
+    if (planted == PLANT_FUTURE_WATCH && strcmp(limit, "1") == 0)
+        shown_version = etcd_newest_version(a->server);
+    (void)snprintf(version, sizeof(version), "%llu", (unsigned long long)shown_version);
     list = json_pack("{s:s, s:{s:s}, s:o}", "kind", "List", "metadata", "resourceVersion", version, "items",
                      items);
     answer_object(r, 200, list);
@@ -564,41 +315,76 @@ static void ask_parse(struct kube_ask *a, const char *path, size_t n)
     (void)snprintf(a->subresource, sizeof(a->subresource), "%s", part[at + 1] ? cstr(part[at + 2]) : "");
 }
 
+/* Which of two API servers a connection leads to is chance. */
+static enum api_server choose_server(void)
+{
+    return universe.has_two_servers && stream_chance(&universe.past, 500) ? API_LAGGING : API_FRESH;
+}
+
 static void serve_read(const struct kube_ask *a, const char *query, struct response *r)
 {
-    char fields[256], labels[256], watch[8], since[32], seconds[16];
-    struct object *o;
+    char fields[256], labels[256], watch[8], since[32], seconds[16], limit[8];
+    enum api_server api = choose_server();
+    const struct view *v = etcd_view(a->server, api);
+    const json_t *object;
 
     query_get(query, "fieldSelector", fields, sizeof(fields));
     query_get(query, "labelSelector", labels, sizeof(labels));
     query_get(query, "watch", watch, sizeof(watch));
     query_get(query, "resourceVersion", since, sizeof(since));
     query_get(query, "timeoutSeconds", seconds, sizeof(seconds));
+    query_get(query, "limit", limit, sizeof(limit));
     fleet_check_ask(a, NULL, NULL);
     if (watch[0]) {
-        watch_open(a, fields, labels, strtoull(since, NULL, 10), strtoll(seconds, NULL, 10), r);
-    } else if (a->name[0]) {
-        o = store_lookup(&k.servers[a->server], a->resource, a->namespace, a->name);
-        if (o)
-            answer_object(r, 200, o->json);
-        else
-            answer_status(r, 404, "NotFound", a->name);
-    } else {
-        serve_list(a, fields, labels, r);
+        uint64_t from = strtoull(since, NULL, 10);
+
+        if (from > v->version) {
+            reached[REACHED_FUTURE_WATCH]++;
+            reached_past(PAST_BACK, a->from, a->resource);
+        }
+        watch_open(a, api, fields, labels, from, strtoll(seconds, NULL, 10), r);
+        return;
     }
+    if (api == API_LAGGING && !v->lists_lag)
+        v = etcd_view(a->server, API_FRESH);
+    note_shown(a, v);
+    if (!a->name[0]) {
+        serve_list(a, v, fields, labels, limit, r);
+        return;
+    }
+    object = view_lookup(v, a->resource, a->namespace, a->name);
+    if (object)
+        answer_object(r, 200, object);
+    else
+        answer_status(r, 404, "NotFound", a->name);
 }
 
-static void serve_delete(const struct kube_ask *a, struct response *r)
+static bool meets_preconditions(const json_t *object, struct str options)
 {
-    struct object *o = store_lookup(&k.servers[a->server], a->resource, a->namespace, a->name);
+    json_auto_t *body = options.n ? json_loadb(options.p, options.n, 0, NULL) : NULL;
+    const char *uid = stored_text(body, "preconditions", "uid");
+    const char *version = stored_text(body, "preconditions", "resourceVersion");
 
-    if (!o) {
+    return (!*uid || strcmp(uid, stored_text(object, "metadata", "uid")) == 0) &&
+           (!*version || strcmp(version, stored_text(object, "metadata", "resourceVersion")) == 0);
+}
+
+static void serve_delete(const struct kube_ask *a, struct str options, struct response *r)
+{
+    json_t *object = kube_object_at(a->server, a->resource, a->namespace, a->name);
+
+    if (!object) {
         answer_status(r, 404, "NotFound", a->name);
         return;
     }
-    fleet_check_ask(a, o->json, NULL);
+    if (!meets_preconditions(object, options)) {
+        reached[REACHED_KUBE_409]++;
+        answer_status(r, 409, "Conflict", a->name);
+        return;
+    }
+    fleet_check_ask(a, object, NULL);
     answer_status(r, 200, "Success", a->name);
-    store_delete(a->server, o);
+    etcd_delete(a->server, a->resource, object);
 }
 
 /* True if the server answers nothing else. */
@@ -632,7 +418,7 @@ void kube_serve(int server, const struct request *rq, struct sim_node *from, str
     if (++from->kube_requests > RATE_PER_MINUTE)
         violated(ORACLE_FLEET, "a%d sent more than %d requests a minute to API servers", from->id,
                  RATE_PER_MINUTE);
-    if (serve_trouble(&k.servers[server], rq->authorization, r))
+    if (serve_trouble(&servers[server], rq->authorization, r))
         return;
     if (!fleet_knows_token(from, rq->authorization)) {
         reached[REACHED_KUBE_401]++;
@@ -653,7 +439,7 @@ void kube_serve(int server, const struct request *rq, struct sim_node *from, str
     if (strcmp(rq->method, "POST") == 0)
         serve_create(&a, rq->body, r);
     else if (strcmp(rq->method, "DELETE") == 0)
-        serve_delete(&a, r);
+        serve_delete(&a, rq->body, r);
     else
         serve_write(&a, rq->accept, rq->body, r);
     trace("a%d %s %s %s/%s%s%s: %ld", from->id, rq->method, a.resource, a.namespace, a.name,
@@ -662,47 +448,119 @@ void kube_serve(int server, const struct request *rq, struct sim_node *from, str
 
 /* ---- Troubles ---- */
 
+static int choose_store(struct stream *s)
+{
+    return stream_chance(s, 600) ? HUB_SERVER : (int)stream_below(s, (uint64_t)universe.n_clusters);
+}
+
+bool kube_must_be_seen(void)
+{
+    for (int i = 0; i < KUBE_SERVERS; i++)
+        if (servers[i].is_restoring || !etcd_has_passed_restore(i))
+            return true;
+    return false;
+}
+
 void kube_turn(void)
 {
-    int server = stream_chance(&universe.faults, 600)
-                     ? HUB_SERVER
-                     : (int)stream_below(&universe.faults, (uint64_t)universe.n_clusters);
-    struct server *s = &k.servers[server];
+    int server = choose_store(&universe.faults);
+    struct server *s = &servers[server];
     uint64_t what = stream_below(&universe.faults, 1000);
 
+    if (what < 500 && kube_must_be_seen())
+        return;
     if (what < 500) {
         s->trouble = 1 + (unsigned)stream_below(&universe.faults, SERVER_TROUBLES - 1);
         s->trouble_until = sim_now_ms + (int64_t)stream_below(&universe.faults, 240000);
         trace("API server %d has trouble %u until %.1f", server, (unsigned)s->trouble,
               (double)s->trouble_until / 1000);
-    } else if (what < 650) {
-        s->oldest = s->version;
+        return;
+    }
+    if (what < 650) {
+        etcd_forget_history(server);
         trace("API server %d forgets its history", server);
     }
-    for (size_t i = 0; i < k.n_watches; i++) {
-        struct watch_stream *stream = &k.watches[i];
+    watches_break(server, what >= 850 && !universe.healed);
+}
 
-        if (stream->server != server || stream->feed->ended || what < 500)
+static void kube_lag(void)
+{
+    int server = choose_store(&universe.past);
+    int64_t until = sim_now_ms + (int64_t)stream_below(&universe.past, 90000);
+    bool lists_lag = stream_chance(&universe.past, 300);
+
+    if (!universe.has_two_servers)
+        return;
+    etcd_lag(server, until, lists_lag);
+    trace("one of the API servers %d lags until %.1f%s", server, (double)until / 1000,
+          lists_lag ? ", and so do its lists" : "");
+}
+
+/* For a while nobody is kept from looking at the store: that it went back can be seen only until it has given
+ * as many versions as before. */
+static void kube_restore(void)
+{
+    int server = choose_store(&universe.past);
+    struct server *s = &servers[server];
+    uint64_t changes = RESTORE_CHANGES + stream_below(&universe.past, HISTORY - RESTORE_CHANGES);
+    enum restore how = stream_chance(&universe.past, 500) ? RESTORE_PLAIN : RESTORE_BUMPED;
+
+    if (sim_now_ms > FAULTS_MS - RESTORED_MS || etcd_version(server) < changes || s->is_restoring ||
+        !etcd_has_passed_restore(server) || !etcd_restore(server, changes, how))
+        return;
+    s->trouble = SERVER_AWAY;
+    s->trouble_until = sim_now_ms + RESTORE_MS + (int64_t)stream_below(&universe.past, 30000);
+    s->is_restoring = true;
+    watches_break(server, stream_chance(&universe.past, 200));
+    for (int i = 0; i < universe.n_nodes; i++)
+        node_connect(&universe.nodes[i]);
+    reached[how == RESTORE_PLAIN ? REACHED_RESTORED : REACHED_RESTORED_BUMPED]++;
+    trace("the store of API server %d goes back by %llu changes%s, and is away until %.1f", server,
+          (unsigned long long)changes, how == RESTORE_BUMPED ? ", with new versions" : "",
+          (double)s->trouble_until / 1000);
+}
+
+void kube_past_turn(void)
+{
+    if (stream_chance(&universe.past, 800))
+        kube_lag();
+    else
+        kube_restore();
+}
+
+bool kube_is_restoring(int server)
+{
+    return servers[server].is_restoring;
+}
+
+void kube_tick(void)
+{
+    etcd_tick();
+    for (int i = 0; i < KUBE_SERVERS; i++) {
+        struct server *s = &servers[i];
+
+        if (!s->trouble || sim_now_ms < s->trouble_until)
             continue;
-        if (what < 850 || universe.healed) {
-            feed_end(stream->feed);
-            reached[REACHED_KUBE_CUT]++;
-        } else {
-            stream->silent = true;
-            reached[REACHED_KUBE_SILENT]++;
-        }
+        if (s->is_restoring)
+            fleet_restored(i);
+        s->is_restoring = false;
+        s->trouble = SERVER_OK;
+        s->calm_since = sim_now_ms;
     }
 }
 
 void kube_heal(void)
 {
     for (int i = 0; i < KUBE_SERVERS; i++) {
-        k.servers[i].trouble = SERVER_OK;
-        k.servers[i].calm_since = sim_now_ms;
+        if (servers[i].is_restoring)
+            violated(ORACLE_MODEL, "the end of all faults comes in the middle of a restore");
+        servers[i].trouble = SERVER_OK;
+        servers[i].calm_since = sim_now_ms;
+        etcd_lag(i, 0, false);
     }
 }
 
 int64_t kube_calm_since(int server)
 {
-    return k.servers[server].trouble ? INT64_MAX : k.servers[server].calm_since;
+    return servers[server].trouble ? INT64_MAX : servers[server].calm_since;
 }

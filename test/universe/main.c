@@ -70,6 +70,27 @@ const char *const reached_names[REACHED_COUNT] = {
     [REACHED_FALLBACK] = "fallback",
     [REACHED_FOREIGN] = "object of another owner",
     [REACHED_REPLICA] = "another replica scores",
+    [REACHED_RESTORED] = "a store restored from a backup",
+    [REACHED_RESTORED_BUMPED] = "a store restored with new versions",
+    [REACHED_FUTURE_WATCH] = "a watch from a version of the future",
+    [REACHED_OPTIMIZER] = "the optimizer makes a Placement anew",
+    [REACHED_OLD_AGENT] = "a report of an older agent",
+    [REACHED_OLD_HUB] = "a list of an older hub",
+    [REACHED_PAST + 0] = "stale view: an agent's watches",
+    [REACHED_PAST + 1] = "stale view: the hub's watches",
+    [REACHED_PAST + 2] = "stale view: Leases",
+    [REACHED_PAST + 3] = "stale view: PlacementDecisions",
+    [REACHED_PAST + 4] = "stale view: ManagedClusterAddOns",
+    [REACHED_PAST + 5] = "back in time: an agent's watches",
+    [REACHED_PAST + 6] = "back in time: the hub's watches",
+    [REACHED_PAST + 7] = "back in time: Leases",
+    [REACHED_PAST + 8] = "back in time: PlacementDecisions",
+    [REACHED_PAST + 9] = "back in time: ManagedClusterAddOns",
+    [REACHED_PAST + 10] = "missed state: an agent's watches",
+    [REACHED_PAST + 11] = "missed state: the hub's watches",
+    [REACHED_PAST + 12] = "missed state: Leases",
+    [REACHED_PAST + 13] = "missed state: PlacementDecisions",
+    [REACHED_PAST + 14] = "missed state: ManagedClusterAddOns",
 };
 const char *const plant_names[PLANTS] = {
     [PLANT_NONE] = "none",
@@ -93,6 +114,8 @@ const char *const plant_names[PLANTS] = {
     [PLANT_NEWEST_WATCH] = "a watch resumes from the newest version",
     [PLANT_ENDLESS_LEADER] = "a leader does not notice that it no longer is",
     [PLANT_EVERYONES_OBJECT] = "objects of other owners are taken",
+    [PLANT_FUTURE_WATCH] = "a watch resumes from a version of the future",
+    [PLANT_SHORT_DECISIONS] = "a decision set that is momentarily short is acted on",
 };
 
 struct outcome {
@@ -212,6 +235,8 @@ static int swarm(uint64_t n, double most, uint64_t first)
             sum.reached[k] += parts[i].reached[k];
     }
     status = sum.failed > 0;
+    for (size_t i = REACHED_PAST; i <= REACHED_PAST_LAST && sum.seeds >= COMPLETE; i++)
+        (void)printf("%s: %llu times\n", reached_names[i], (unsigned long long)sum.reached[i]);
     for (size_t i = 0; i < REACHED_COUNT; i++)
         if (sum.reached[i] == 0 && sum.seeds >= COMPLETE) {
             (void)printf("never reached: %s\n", reached_names[i]);

@@ -1,5 +1,6 @@
 /* Planted bugs in functions that are called across files. Others are in the models of disk, network, API
  * server and receiver: look for PLANT_. */
+#include "controller/hub/observed/decisions.h"
 #include "controller/kube/client.h"
 #include "controller/kube/lease.h"
 #include "controller/placement/slot.h"
@@ -134,6 +135,22 @@ bool __wrap_object_is_ours(const json_t *object, const char *owner);
 bool __wrap_object_is_ours(const json_t *object, const char *owner)
 {
     return planted == PLANT_EVERYONES_OBJECT || __real_object_is_ours(object, owner);
+}
+
+void __real_decisions_review(struct decisions *d, const struct scorers *scorers,
+                             const struct clusters *clusters, mono_ms listed, mono_ms now);
+void __wrap_decisions_review(struct decisions *d, const struct scorers *scorers,
+                             const struct clusters *clusters, mono_ms listed, mono_ms now);
+void __wrap_decisions_review(struct decisions *d, const struct scorers *scorers,
+                             const struct clusters *clusters, mono_ms listed, mono_ms now)
+{
+    enum { GRACE_MS = 10 * 1000 };
+
+    __real_decisions_review(d, scorers, clusters, listed, now);
+    if (planted != PLANT_SHORT_DECISIONS)
+        return;
+    d->changed = true; /* a second review, as if the time had passed, and a list had come */
+    __real_decisions_review(d, scorers, clusters, mono_add(now, GRACE_MS), mono_add(now, GRACE_MS));
 }
 
 /* A leader that does not notice that it no longer is: one for each lease that is made, since all nodes are in

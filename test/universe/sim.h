@@ -8,8 +8,10 @@
  * world.c  agents, Prometheus and scoring APIs, faults, and a run
  * tsdb.c   the ledger of samples, and a TSDB that compares with it what arrives
  * kube.c   model API servers: the hub's, and one of each cluster
+ * etcd.c   what they store, and what each of two behind one address knows of that
  * fleet.c  Open Cluster Management and its users: clusters, work agents, scorers, controllers; and what must
  *          hold there
+ * past.c   what makes a view one of the past: decisions half written, objects made anew, older words
  * plants.c bugs that the oracles must catch
  * main.c   runs seeds, each in a process of its own
  *
@@ -130,6 +132,15 @@ enum reached {
     REACHED_FALLBACK,
     REACHED_FOREIGN,
     REACHED_REPLICA,
+    REACHED_RESTORED,
+    REACHED_RESTORED_BUMPED,
+    REACHED_FUTURE_WATCH,
+    REACHED_OPTIMIZER,
+    REACHED_OLD_AGENT,
+    REACHED_OLD_HUB,
+    /* Views of the past: patterns by kinds, as world.h has them. See reached_past(). */
+    REACHED_PAST,
+    REACHED_PAST_LAST = REACHED_PAST + 14,
     REACHED_COUNT
 };
 extern const char *const reached_names[REACHED_COUNT];
@@ -161,6 +172,8 @@ enum plant {
     PLANT_NEWEST_WATCH,     /* a watch resumes from the newest version. A ManifestWork lacks scorers */
     PLANT_ENDLESS_LEADER,   /* a leader does not hear that it is one no longer. It writes all the same */
     PLANT_EVERYONES_OBJECT, /* each object counts as ours. An object of another owner is written */
+    PLANT_FUTURE_WATCH, /* a watch resumes from a version of the future. What changed until then is missed */
+    PLANT_SHORT_DECISIONS, /* a cluster in no decision is withdrawn at once. It was in them a moment ago */
     PLANTS
 };
 extern const char *const plant_names[PLANTS];

@@ -496,6 +496,8 @@ static void fault_node(struct sim_node *a)
         reached[REACHED_STOP]++;
     } else if (what < 650) {
         fault_reload(a);
+    } else if (what < 800 && universe.has_kube && kube_must_be_seen()) {
+        return;
     } else if (what < 720) {
         fault_standstill(a);
     } else if (what < 800) {
@@ -506,6 +508,13 @@ static void fault_node(struct sim_node *a)
         fault_clock(a);
     }
     disk_set_faults(a->process->disk, &universe.disk, f.bad_disk);
+}
+
+void node_connect(struct sim_node *a)
+{
+    a->partition_until = sim_now_ms;
+    if (a->process)
+        a->process->stands_until = sim_now_ms;
 }
 
 static void nodes_go_on(void)
@@ -627,8 +636,11 @@ int64_t world_run(uint64_t seed)
     stream_init(&universe.answers, seed, "answers");
     stream_init(&universe.locks, seed, "locks");
     stream_init(&universe.clocks, seed, "clocks");
+    stream_init(&universe.past, seed, "past");
     universe.has_kube = stream_chance(&setup, 300) || planted >= PLANT_FIRST_WITH_KUBE;
     universe.has_replicas = universe.has_kube && stream_chance(&replicas, 500);
+    universe.has_two_servers = universe.has_kube && stream_chance(&universe.past, 600);
+    universe.has_placements = universe.has_kube && stream_chance(&universe.past, 700);
     universe.n_clusters = !universe.has_kube && stream_chance(&setup, 500) ? AGENTS
                           : universe.has_kube                              ? 2
                                                                            : 3;

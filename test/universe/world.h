@@ -79,10 +79,12 @@ extern struct world {
     int n_clusters, n_agents, n_nodes;
     unsigned n_scorers, more_series, interval_s, n_scores;
     const char *protocol;
-    bool has_kube;     /* scorers come from the hub */
-    bool has_replicas; /* on cluster 0 */
+    bool has_kube;        /* scorers come from the hub */
+    bool has_replicas;    /* on cluster 0 */
+    bool has_two_servers; /* behind the address of each API server, of which one lags at times */
+    bool has_placements;  /* one of the scorers is for the clusters of a Placement */
     struct sim_node nodes[NODES];
-    struct stream faults, network, disk, answers, locks, clocks;
+    struct stream faults, network, disk, answers, locks, clocks, past;
     int64_t score_at[MAX_SCORES]; /* when a scoring API last gave this score */
     unsigned n_given;
     bool healed, answer_is_lost;
@@ -94,6 +96,8 @@ int64_t world_run(uint64_t seed);
 
 /* The node's process reloads and stops as faults have it. */
 void node_poll(struct sim_node *n);
+/* Ends what keeps it from its API servers, as of now. */
+void node_connect(struct sim_node *n);
 /* The text is copied. */
 void respond(struct response *r, long status, const char *text, enum reached what);
 /* No secret is in the text, which is shown at this place. */
@@ -126,6 +130,12 @@ void kube_tick(void);
 /* The server is away, overloaded, slow, forgets its history, or its streams end or fall silent. */
 void kube_turn(void);
 void kube_heal(void);
+/* One of two API servers lags, or a store is restored from a backup. */
+void kube_past_turn(void);
+/* A store went back, and who does not look at it now cannot see so later: its versions would have passed. */
+bool kube_must_be_seen(void);
+/* The store went back, and does not answer yet. */
+bool kube_is_restoring(int server);
 /* Since when the server has no trouble; INT64_MAX while it has. */
 int64_t kube_calm_since(int server);
 
@@ -138,6 +148,16 @@ void kube_put(int server, const char *resource, json_t *object);
 /* As a user's delete: waits for finalizers. */
 void kube_delete(int server, const char *resource, const char *namespace, const char *name);
 
+/* ---- past.c: views of the past ---- */
+
+enum past_pattern { PAST_STALE, PAST_BACK, PAST_MISSED, PAST_PATTERNS };
+/* What is looked at. PAST_OF_AGENT and PAST_OF_HUB: all but the kinds below, by who asks. */
+enum past_kind { PAST_OF_AGENT, PAST_OF_HUB, PAST_LEASES, PAST_DECISIONS, PAST_ADDONS, PAST_KINDS };
+
+enum past_kind past_kind(const struct sim_node *from, const char *resource);
+/* Notes that it happened to what this node asked. */
+void reached_past(enum past_pattern pattern, const struct sim_node *from, const char *resource);
+
 /* ---- fleet.c ---- */
 
 void fleet_set_up(uint64_t seed);
@@ -146,6 +166,8 @@ void fleet_tick(void);
 void fleet_turn(void); /* a user changes something */
 void fleet_rotate(struct sim_node *n);
 void fleet_heal(void);
+/* The store of that API server was restored from a backup, and answers again. */
+void fleet_restored(int server);
 void fleet_check_end(void);
 /* What an agent has to run when all has healed. */
 unsigned fleet_scorers(const struct sim_node *a);
