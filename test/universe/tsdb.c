@@ -426,7 +426,8 @@ static void tsdb_take(const struct wire_request *rq, const struct sim_node *a, i
         struct series_state *s = series_at(wire->key, a->id);
         struct taken *one = sample_at(sample_key(s->key, wire->at));
         /* After a clock that was a day ahead. */
-        bool is_back = a->times_ahead > 0 && !one->arrived && s->order_ms != INT64_MIN &&
+        bool is_late = one->excused && one->batch < s->batch; /* rejected, and sent again after a power cut */
+        bool is_back = a->times_ahead > 0 && !one->arrived && !is_late && s->order_ms != INT64_MIN &&
                        s->order_ms - wire->at >= HOUR_MS;
         bool counts;
 
