@@ -2,6 +2,7 @@
  * costs: protobuf-c packing and snappy, each round anew. Then what a receiver's other forms cost, and
  * bytes a sample of each. Last, a round from the batch to the disk, when none, some or all series are new. */
 #include "exporter/base/clock.h"
+#include "exporter/metric/batch.h"
 #include "exporter/metric/batch_builder.h"
 #include "exporter/score/answer.h"
 #include "exporter/score/round_error.h"
@@ -25,6 +26,8 @@ enum {
     PARTS = SERIES / PART,
     REPEATS = 15,
     PEER_REPEATS = 5,
+    ROUNDS = 24, /* that are measured, so that what is done once in some rounds counts */
+    BATCHES = ROUNDS + 2,
     LABEL_MAX = 256
 };
 
@@ -146,20 +149,25 @@ static void other_form(void *arg)
     }
 }
 
-static struct batch *make_batch(int churn)
+static struct batch *seal_answer(struct batch_builder *builder, const struct buf *body, int64_t at)
 {
-    BUF_AUTO(body, SIZE_MAX / 2);
-    struct batch_builder *builder;
     struct answer_stats stats;
     struct batch *batch;
     char why[1024];
 
-    gen_scoring_answer(&body, SERIES, 0, churn);
-    builder = batch_builder_new("cluster-1", "sample_my_score", 1u << 24);
-    must(answer_parse(buf_str(&body), builder, LABEL_MAX, &stats, why) == ROUND_OK);
-    batch_seal(builder, (unix_ms){AT}, &batch, NULL);
-    (void)batch_builder_free(builder);
+    must(answer_parse(buf_str(body), builder, LABEL_MAX, &stats, why) == ROUND_OK);
+    batch_seal(builder, (unix_ms){at}, &batch, NULL);
     return batch;
+}
+
+static struct batch *make_batch(void)
+{
+    CLEANUP(cleanup_batch_builder_free) struct batch_builder *builder = NULL;
+    BUF_AUTO(body, SIZE_MAX / 2);
+
+    builder = batch_builder_new("cluster-1", "sample_my_score", 1u << 24);
+    gen_scoring_answer(&body, SERIES, 0, 0);
+    return seal_answer(builder, &body, AT);
 }
 
 /* ---- Rounds ---- */
@@ -167,43 +175,54 @@ static struct batch *make_batch(int churn)
 struct rounds {
     struct intake *intake;
     struct queue *queue;
-    struct batch *batches[2];
-    int64_t at;
-    int n;
+    struct batch *batches[BATCHES]; /* of one builder, as the agent has them */
+    int n;                          /* taken so far */
 };
 
-/* Takes the batch that is not the last one, and drops the records as soon as they are on disk. */
+static void make_batches(struct rounds *r, int fresh)
+{
+    CLEANUP(cleanup_batch_builder_free) struct batch_builder *builder = NULL;
+
+    builder = batch_builder_new("cluster-1", "sample_my_score", 1u << 24);
+    for (int i = 0; i < BATCHES; i++) {
+        BUF_AUTO(body, SIZE_MAX / 2);
+
+        gen_churned_answer(&body, SERIES, i, fresh);
+        r->batches[i] = seal_answer(builder, &body, AT + i);
+    }
+    r->n = 0;
+}
+
+/* Takes the next batch, and drops the records as soon as they are on disk. */
 static void take_round(void *arg)
 {
     struct rounds *r = arg;
-    struct batch *b = r->batches[++r->n % 2];
     struct record *record;
 
-    b->at.ms = ++r->at;
-    intake_publish(r->intake, b);
+    must(r->n < BATCHES);
+    intake_publish(r->intake, r->batches[r->n++]);
     intake_commit(r->intake);
-    while ((record = queue_pick(r->queue, r->at)))
+    while ((record = queue_pick(r->queue, AT)))
         queue_finish(r->queue, record);
 }
 
 static void measure_rounds(const struct work *w, const char *dir)
 {
-    static const int churns[] = {0, SERIES, 100, 1};
+    static const int fresh[] = {0, 1, SERIES / 100, SERIES};
     const struct queue_options o = {
         .dir = dir, .segment_bytes = 16u << 20, .max_bytes = 1u << 30, .memory_bytes = 1u << 20};
-    struct rounds r = {.at = AT};
+    struct rounds r = {.n = 0};
 
     r.queue = queue_new(&o);
     must(queue_open(r.queue, (mono_ms){1}));
     r.intake = intake_new(&w->config, r.queue);
     intake_attach(r.intake);
-    r.batches[0] = w->batch;
-    for (size_t i = 0; i < ARRAY_SIZE(churns); i++) {
-        r.batches[1] = churns[i] ? make_batch(churns[i]) : w->batch;
-        measure_print(measure_ms(take_round, &r, PEER_REPEATS), "round_%d_ms",
-                      churns[i] ? SERIES / churns[i] : 0);
-        measure_print(measure_peak_bytes(take_round, &r), "round_%d_peak_bytes",
-                      churns[i] ? SERIES / churns[i] : 0);
+    for (size_t i = 0; i < ARRAY_SIZE(fresh); i++) {
+        make_batches(&r, fresh[i]);
+        measure_print(measure_mean_ms(take_round, &r, ROUNDS), "round_%d_ms", fresh[i]);
+        measure_print(measure_peak_bytes(take_round, &r), "round_%d_peak_bytes", fresh[i]);
+        for (int k = 0; k < BATCHES; k++)
+            r.batches[k] = batch_unref(r.batches[k]);
     }
 }
 
@@ -243,7 +262,7 @@ int main(int argc, char **argv)
     const double ns = 1e6 / SERIES;
 
     measure_init();
-    w.batch = make_batch(0);
+    w.batch = make_batch();
     w.config.max_samples_per_send = PART;
     measure_print(measure_ms(make_labels, &w, PEER_REPEATS) * ns, "labels_ns");
     measure_print(measure_ms(make_frames, &w, PEER_REPEATS) * ns, "frame_ns");

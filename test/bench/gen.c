@@ -2,6 +2,10 @@
 
 #include "exporter/num/num.h"
 
+#include <stdio.h>
+
+enum { SCATTER = 7919 /* a prime that divides no number of results */ };
+
 /* xorshift64: the numbers only have to look like measurements. */
 static double fraction(uint64_t *state)
 {
@@ -52,18 +56,37 @@ void gen_query_answer(struct buf *into, int series, int points)
     must(buf_failed(into) == 0);
 }
 
+/* Result i; the suffix of its pod tells series of one place apart. */
+static void put_result(struct buf *into, int i, const char *suffix, int round)
+{
+    buf_printf(into,
+               "%s{\"metric\":{\"__name__\":\"container_cpu_usage\",\"container\":\"main\",\"meta\":"
+               "\"mean\","
+               "\"namespace\":\"namespace-%d\",\"node\":\"node-%03d.example.internal\","
+               "\"pod\":\"deployment-%d-%08x-%s\"},\"score\":",
+               i ? "," : "", i % 37, i % 100, i % 500, i, suffix);
+    put_number(into, (i + round) * 1.001);
+    buf_putc(into, '}');
+}
+
 void gen_scoring_answer(struct buf *into, int results, int round, int churn)
 {
     buf_puts(into, "{\"results\":[");
+    for (int i = 0; i < results; i++)
+        put_result(into, i, churn && i % churn == 0 ? "fghij" : "abcde", round);
+    buf_puts(into, "]}");
+    must(buf_failed(into) == 0);
+}
+
+void gen_churned_answer(struct buf *into, int results, int round, int fresh)
+{
+    buf_puts(into, "{\"results\":[");
     for (int i = 0; i < results; i++) {
-        buf_printf(into,
-                   "%s{\"metric\":{\"__name__\":\"container_cpu_usage\",\"container\":\"main\",\"meta\":"
-                   "\"mean\","
-                   "\"namespace\":\"namespace-%d\",\"node\":\"node-%03d.example.internal\","
-                   "\"pod\":\"deployment-%d-%08x-%s\"},\"score\":",
-                   i ? "," : "", i % 37, i % 100, i % 500, i, churn && i % churn == 0 ? "fghij" : "abcde");
-        put_number(into, (i + round) * 1.001);
-        buf_putc(into, '}');
+        long turn = (long)i * SCATTER % results; /* when it gives way, the first time */
+        char suffix[16];
+
+        (void)snprintf(suffix, sizeof(suffix), "%05lx", ((long)round * fresh + turn) / results);
+        put_result(into, i, suffix, round);
     }
     buf_puts(into, "]}");
     must(buf_failed(into) == 0);

@@ -15,3 +15,6 @@ void gen_query_answer(struct buf *into, int series, int points);
  * `round` changes the scores; where `churn` is not 0, one result of so many is of another series than with
  * churn 0. */
 void gen_scoring_answer(struct buf *into, int results, int round, int churn);
+/* Likewise for the round of this number, in each of which `fresh` series, of other places in the answer than
+ * in the round before, give way to new ones. */
+void gen_churned_answer(struct buf *into, int results, int round, int fresh);

@@ -46,6 +46,18 @@ double measure_ms(void (*fn)(void *), void *arg, int repeats)
     return took[repeats / 2];
 }
 
+double measure_mean_ms(void (*fn)(void *), void *arg, int repeats)
+{
+    double from;
+
+    must(repeats > 0);
+    fn(arg);
+    from = measure_cpu_ms();
+    for (int i = 0; i < repeats; i++)
+        fn(arg);
+    return (measure_cpu_ms() - from) / repeats;
+}
+
 /* A line of /proc/self/status, in bytes. */
 static double status_bytes(const char *line)
 {

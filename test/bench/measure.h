@@ -7,6 +7,8 @@ void measure_init(void);
 double measure_cpu_ms(void);
 /* The median of that over `repeats` (odd, at most 99) calls of fn, after one call to warm up. */
 double measure_ms(void (*fn)(void *), void *arg, int repeats);
+/* The mean, for work that some calls leave to others. */
+double measure_mean_ms(void (*fn)(void *), void *arg, int repeats);
 /* By how many bytes resident memory grows, at its peak, while fn runs. */
 double measure_peak_bytes(void (*fn)(void *), void *arg);
 /* Keeps the compiler from leaving out what made the bytes at p. */
