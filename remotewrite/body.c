@@ -14,6 +14,7 @@
 #include "remotewrite/families.h"
 #include "remotewrite/format.h"
 #include "remotewrite/frame.h"
+#include "remotewrite/packer.h"
 #include "remotewrite/relabel.h"
 
 #include <errno.h>

@@ -13,7 +13,7 @@
 #define RW_STALE_BITS 0x7ff0000000000002ull
 #define RW_NAN_BITS   0x7ff8000000000001ull
 
-enum { SAMPLE_FIXED = 10 /* bytes of a Sample beside its timestamp: tag, value, tag */ };
+enum { FRAME_RAW_MAX = 48 << 20 /* compressed, it is smaller than RECORD_MAX in any case */ };
 
 struct frame {
     char *block;
@@ -23,12 +23,16 @@ struct frame {
     uint32_t *series;   /* index of each series in its set, and so of its value in a batch */
     size_t time_n;      /* bytes of a timestamp */
     size_t raw_n;       /* bytes of the message before compression */
+    size_t packed_n;    /* bytes of the block when all of it was packed together, */
+    size_t packed;      /* and its series then */
 };
 
-/* A frame of n series of l from `first` on, or of fewer if the message would exceed 48 MiB. It serves for
- * timestamps that take as many bytes as `at`. */
+/* A frame of n series of l from `first` on, or of fewer if the message would exceed FRAME_RAW_MAX. It serves
+ * for timestamps that take as many bytes as `at`. */
 struct frame *frame_new(const struct label_bytes *l, size_t first, size_t n, int64_t at);
 struct frame *frame_free(struct frame *f);
+/* Whether so much of the frame was revised that it takes clearly more bytes than if it was made anew. */
+bool frame_is_loose(const struct frame *f);
 /* A list of frames, which owns them. */
 struct frames {
     struct frame **list;

@@ -16,9 +16,15 @@
 #include "remotewrite/families.h"
 #include "remotewrite/format.h"
 #include "remotewrite/frame.h"
+#include "remotewrite/revision.h"
 
 #include <errno.h>
 #include <stdio.h>
+
+enum {
+    REVISED_PART = 4, /* a frame of which more than this part has changed is made anew, */
+    SMALL_PART = 4,   /* and one that is smaller than this part of a request is joined with another */
+};
 
 /* The series of one scorer; without a name, the program's own metrics. */
 struct intake_lane {
@@ -31,12 +37,14 @@ struct intake_lane {
     bool is_settled;     /* its series are those of a scorer that runs, or have ended */
     mono_ms grace_until; /* 0: not begun */
     size_t invalid;      /* series of the set that are dropped */
+    uint64_t configured; /* the configuration that the labels of the frames come from, by number */
     struct str name;
     char text[];
 };
 
 struct intake {
     const struct rw_endpoint_config *config;
+    uint64_t configured; /* number of the configuration */
     struct queue *queue;
     struct map by_name; /* the lanes, for finding one */
     TAILQ_HEAD(, intake_lane) lanes;
@@ -97,7 +105,7 @@ static struct intake_lane *lane_make(struct intake *in, struct str name)
         return l;
     l = xcalloc(1, sizeof(*l) + name.n + 1);
     l->name = (struct str){memcpy(l->text, name.p, name.n), name.n};
-    l->active = (struct active_set){.lane = l->name, .frames = &l->frames};
+    active_set_init(&l->active, l->name, &l->frames);
     map_set_str(&in->by_name, l->name, l);
     TAILQ_INSERT_TAIL(&in->lanes, l, entry);
     return l;
@@ -126,7 +134,7 @@ static void intake_save(struct intake *in)
     int r;
 
     TAILQ_FOREACH (l, &in->lanes, entry) {
-        unsaved = unsaved || l->active.is_unsaved;
+        unsaved = unsaved || l->active.state != ACTIVE_IS_STORED;
         n++;
     }
     if (!unsaved || !queue_has_active(in->queue))
@@ -160,7 +168,7 @@ void intake_attach(struct intake *in)
 
     queue_load_active(in->queue, lane_load, in);
     TAILQ_FOREACH (l, &in->lanes, entry)
-        l->active.is_unsaved = true;
+        active_set_replace(&l->active);
     intake_save(in);
 }
 
@@ -171,6 +179,7 @@ static void lane_free(struct intake *in, struct intake_lane *l)
     invariant(taken == l);
     TAILQ_REMOVE(&in->lanes, l, entry);
     frames_done(&l->frames);
+    active_set_done(&l->active);
     (void)batch_unref(l->taken);
     (void)series_set_unref(l->set);
     free(l);
@@ -241,38 +250,69 @@ static void lane_end_labels(struct intake *in, const struct intake_lane *l, cons
     lane_end_series(in, l, was, at_ms);
 }
 
-/* Queues stale markers for series of the last set that the new one (may be NULL) does not have. */
-static void lane_end_names(struct intake *in, const struct intake_lane *l, const struct series_set *set,
+/* Queues stale markers for the series of a frame, which are active no more. */
+static void lane_end_frame(struct intake *in, struct intake_lane *l, const struct frame *f, int64_t at_ms)
+{
+    lane_append_markers(in, l, f, at_ms);
+    active_set_remove(&l->active, f);
+}
+
+/* Likewise for these series of the last set. */
+static void lane_end_names(struct intake *in, struct intake_lane *l, const uint32_t *gone, size_t n,
                            int64_t at_ms)
 {
-    CLEANUP(cleanup_free) uint32_t *gone = NULL;
-    size_t most = (size_t)in->config->max_samples_per_send, n;
+    size_t most = (size_t)in->config->max_samples_per_send;
 
-    if (!l->set)
-        return;
-    n = series_set_missing(l->set, set, &gone);
     for (size_t i = 0; i < n; i += most) {
         CLEANUP(cleanup_label_bytes_free)
         struct label_bytes *was = label_bytes_pick(l->set, gone + i, size_min(most, n - i), in->config);
+        CLEANUP(frames_done) struct frames frames = {0};
 
-        lane_end_series(in, l, was, at_ms);
+        frames_make(in, &frames, was, at_ms);
+        for (size_t k = 0; k < frames.n; k++)
+            lane_end_frame(in, l, frames.list[k], at_ms);
     }
 }
 
-/* Of series of a previous run, only labels are known; and rules may give a new series the labels of an old
- * one. */
+/* These series of the new set are active. */
+static void lane_begin_names(struct intake *in, struct intake_lane *l, const struct series_set *set,
+                             const uint32_t *fresh, size_t n, int64_t at_ms)
+{
+    CLEANUP(cleanup_label_bytes_free) struct label_bytes *labels = NULL;
+    CLEANUP(frames_done) struct frames frames = {0};
+
+    if (n == 0 || l->active.state == ACTIVE_IS_UNSTORED)
+        return;
+    labels = label_bytes_pick(set, fresh, n, in->config);
+    frames_make(in, &frames, labels, at_ms);
+    for (size_t i = 0; i < frames.n; i++)
+        active_set_add(&l->active, frames.list[i]);
+}
+
+/* Of series of a previous run, or from before a reload, only labels are known; and rules may give a new
+ * series the labels of an old one. */
 static bool lane_compares_labels(const struct intake *in, const struct intake_lane *l)
 {
-    return in->config->relabel.n || (!l->set && l->frames.n);
+    return in->config->relabel.n || (l->frames.n && (!l->set || l->configured != in->configured));
+}
+
+/* Whether the frames of the lane can be filled in. Those of a previous run cannot. */
+static bool lane_has_frames_for(const struct intake_lane *l, int64_t at_ms)
+{
+    const struct frame *first = l->frames.n ? l->frames.list[0] : NULL;
+
+    return first && first->value_at && first->time_n == varint_size((uint64_t)at_ms);
 }
 
 /* Queues stale markers for all active series. */
 static void lane_end_all(struct intake *in, const struct intake_lane *l, int64_t at_ms)
 {
-    if (lane_compares_labels(in, l))
+    if (!lane_has_frames_for(l, at_ms)) {
         lane_end_labels(in, l, NULL, at_ms);
-    else
-        lane_end_names(in, l, NULL, at_ms);
+        return;
+    }
+    for (size_t i = 0; i < l->frames.n; i++)
+        lane_append_markers(in, l, l->frames.list[i], at_ms);
 }
 
 static void lane_publish(struct intake *in, const struct intake_lane *l, const double *values, int64_t at_ms)
@@ -315,81 +355,176 @@ static void lane_log_dropped(const struct intake *in, const struct intake_lane *
                  L_INT("series", labels->over_limit));
 }
 
-/* Reuses a frame of the last set if its series are adjacent in the new one, at or after `from`: updates their
- * indices. False if it cannot be reused. */
-static bool frame_reuse(struct frame *f, const struct series_set *was, const struct series_set *set,
-                        size_t from)
-{
-    size_t at = series_set_find(set, from, series_name(was, f->series[0]));
-
-    if (series_count(set) - at < f->n)
-        return false;
-    for (size_t i = 0; i < f->n; i++)
-        if (!str_eq(series_name(set, at + i), series_name(was, f->series[i])))
-            return false;
-    for (size_t i = 0; i < f->n; i++)
-        f->series[i] = (uint32_t)(at + i);
-    return true;
-}
-
-/* Frees the frames that cannot be reused for the new set. Small ones are rebuilt together with their
- * neighbours. */
-static void lane_keep_frames(struct intake *in, struct intake_lane *l, const struct series_set *set,
-                             int64_t at_ms)
-{
-    size_t most = (size_t)in->config->max_samples_per_send, n = 0, from = 0;
-
-    for (size_t i = 0; i < l->frames.n; i++) {
-        struct frame *f = l->frames.list[i];
-
-        if (l->set && !l->invalid && f->n >= most / 2 && f->time_n == varint_size((uint64_t)at_ms) &&
-            frame_reuse(f, l->set, set, from)) {
-            from = f->series[0] + f->n;
-            l->frames.list[n++] = f;
-        } else {
-            (void)frame_free(f);
-        }
-    }
-    l->frames.n = n;
-}
-
-/* Makes frames for the series [from, to), whose labels are never needed at once. */
+/* Makes frames of about the same size for the series [from, to), whose labels are never needed at once. */
 static void lane_frame_range(struct intake *in, struct intake_lane *l, const struct series_set *set,
                              size_t from, size_t to, int64_t at_ms, struct frames *into)
 {
-    size_t step = (size_t)in->config->max_samples_per_send;
+    size_t most = (size_t)in->config->max_samples_per_send;
+    size_t parts = (to - from + most - 1) / most;
 
-    for (size_t at = from; at < to; at += size_min(step, to - at)) {
+    for (size_t at = from; at < to; parts--) {
+        size_t n = (to - at + parts - 1) / parts;
         CLEANUP(cleanup_label_bytes_free)
-        struct label_bytes *labels =
-            label_bytes_new(set, at, size_min(step, to - at), in->config, &in->families);
+        struct label_bytes *labels = label_bytes_new(set, at, n, in->config, &in->families);
 
         frames_make(in, into, labels, at_ms);
         lane_log_dropped(in, l, labels);
         l->invalid += label_bytes_left_out(labels);
+        at += n;
     }
 }
 
-/* Makes frames for a set, with those of the last one that can be reused; queues markers for what is gone. */
+/* What becomes of a frame when the set changes. */
+enum frame_fate {
+    FRAME_STAYS,
+    FRAME_IS_REVISED,
+    FRAME_IS_REMADE, /* with its neighbours of the same fate, in frames of about the same size */
+    FRAME_ENDS,
+};
+
+struct frame_plan {
+    enum frame_fate fate;
+    size_t gone;       /* series of the frame */
+    size_t begin, end; /* what it is to have of the new set */
+};
+
+/* The series of the new set between those of two frames belong to the first of them. */
+static void plan_ranges(const struct frames *frames, const struct series_diff *d, size_t n,
+                        struct frame_plan *plan)
+{
+    for (size_t i = frames->n, end = n; i-- > 0; end = plan[i].begin) {
+        const struct frame *f = frames->list[i];
+
+        plan[i] = (struct frame_plan){.begin = end, .end = end};
+        for (size_t k = f->n; k-- > 0;) {
+            uint32_t to = d->moved[f->series[k]];
+
+            if (to == SERIES_GONE)
+                plan[i].gone++;
+            else
+                plan[i].begin = to;
+        }
+        if (i == 0)
+            plan[i].begin = 0;
+    }
+}
+
+static enum frame_fate plan_fate(const struct frame *f, const struct frame_plan *p, size_t most)
+{
+    size_t n = p->end - p->begin, kept = f->n - p->gone, changes = n - kept + p->gone;
+
+    if (n == 0)
+        return FRAME_ENDS;
+    if (changes == 0)
+        return FRAME_STAYS;
+    if (n > most || changes > f->n / REVISED_PART || frame_is_loose(f))
+        return FRAME_IS_REMADE;
+    return FRAME_IS_REVISED;
+}
+
+/* A request for each of many small frames would cost more than to make larger ones of them and their
+ * neighbours, now and then. */
+static void plan_join_small(struct frame_plan *plan, size_t n, size_t most)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t series = plan[i].end - plan[i].begin;
+
+        if (series == 0 || series >= most / SMALL_PART || n == 1)
+            continue;
+        plan[i].fate = FRAME_IS_REMADE;
+        if (i > 0 && plan[i - 1].fate != FRAME_ENDS)
+            plan[i - 1].fate = FRAME_IS_REMADE;
+        else if (i + 1 < n && plan[i + 1].fate != FRAME_ENDS)
+            plan[i + 1].fate = FRAME_IS_REMADE;
+    }
+}
+
+static struct frame_plan *lane_plan(const struct intake *in, const struct intake_lane *l,
+                                    const struct series_diff *d, size_t n)
+{
+    struct frame_plan *plan = xcalloc(l->frames.n, sizeof(*plan));
+    size_t most = (size_t)in->config->max_samples_per_send;
+
+    plan_ranges(&l->frames, d, n, plan);
+    for (size_t i = 0; i < l->frames.n; i++)
+        plan[i].fate = plan_fate(l->frames.list[i], &plan[i], most);
+    plan_join_small(plan, l->frames.n, most);
+    return plan;
+}
+
+/* Queues stale markers for the series that are gone; where that are all of a frame, it serves for them. */
+static void lane_end_gone(struct intake *in, struct intake_lane *l, const struct frame_plan *plan,
+                          const struct series_diff *d, int64_t at_ms)
+{
+    CLEANUP(cleanup_free) uint32_t *some = xmalloc(d->n_gone * sizeof(*some));
+    size_t n = 0, gone = 0;
+
+    for (size_t i = 0; i < l->frames.n; i++) {
+        const struct frame *f = l->frames.list[i];
+
+        if (plan[i].gone == f->n) {
+            lane_end_frame(in, l, f, at_ms);
+        } else {
+            memcpy(some + n, d->gone + gone, plan[i].gone * sizeof(*some));
+            n += plan[i].gone;
+        }
+        gone += plan[i].gone;
+    }
+    invariant(gone == d->n_gone);
+    lane_end_names(in, l, some, n, at_ms);
+}
+
+/* The frames of the new set, in its order, from those of the last one. */
+static void lane_revise_frames(struct intake *in, struct intake_lane *l, const struct series_set *set,
+                               const struct series_diff *d, const struct frame_plan *plan, int64_t at_ms,
+                               struct frames *into)
+{
+    CLEANUP(cleanup_label_source_free) struct label_source *labels = label_source_new(set, in->config);
+    CLEANUP(revision_room_done) struct revision_room room = {0};
+
+    for (size_t i = 0, next; i < l->frames.n; i = next) {
+        struct revision v = {d->moved, plan[i].begin, plan[i].end, labels, at_ms};
+
+        next = i + 1;
+        if (plan[i].fate == FRAME_STAYS)
+            frame_renumber(l->frames.list[i], d->moved);
+        if (plan[i].fate == FRAME_STAYS ||
+            (plan[i].fate == FRAME_IS_REVISED && frame_revise(l->frames.list[i], &v, &room))) {
+            frames_add(into, TAKE_PTR(l->frames.list[i]));
+            continue;
+        }
+        l->frames.list[i] = frame_free(l->frames.list[i]);
+        for (; plan[i].fate == FRAME_IS_REMADE && next < l->frames.n && plan[next].fate == FRAME_IS_REMADE;
+             next++)
+            l->frames.list[next] = frame_free(l->frames.list[next]);
+        lane_frame_range(in, l, set, plan[i].begin, plan[next - 1].end, at_ms, into);
+    }
+}
+
+/* Makes frames for a set, with those of the last one where that spares work; queues markers for what is
+ * gone. */
 static void lane_frame_parts(struct intake *in, struct intake_lane *l, const struct series_set *set,
                              int64_t at_ms, struct frames *into)
 {
-    CLEANUP(frames_done) struct frames kept = {0};
-    size_t at = 0;
+    CLEANUP(series_diff_done) struct series_diff d = {0};
+    CLEANUP(cleanup_free) struct frame_plan *plan = NULL;
+    bool has_all = l->invalid == 0 && lane_has_frames_for(l, at_ms);
 
-    lane_keep_frames(in, l, set, at_ms);
-    kept = l->frames;
-    l->frames = (struct frames){0};
     l->invalid = 0;
-    for (size_t i = 0; i < kept.n; i++) {
-        struct frame *f = TAKE_PTR(kept.list[i]);
-
-        lane_frame_range(in, l, set, at, f->series[0], at_ms, into);
-        at = f->series[0] + f->n;
-        frames_add(into, f);
+    if (l->set)
+        series_diff_init(&d, l->set, set);
+    if (!has_all || d.n_gone + d.n_fresh > series_count(set) / 2)
+        active_set_replace(&l->active);
+    if (!has_all) {
+        lane_end_names(in, l, d.gone, d.n_gone, at_ms);
+        frames_done(&l->frames);
+        lane_frame_range(in, l, set, 0, series_count(set), at_ms, into);
+        return;
     }
-    lane_frame_range(in, l, set, at, series_count(set), at_ms, into);
-    lane_end_names(in, l, set, at_ms);
+    plan = lane_plan(in, l, &d, series_count(set));
+    lane_end_gone(in, l, plan, &d, at_ms);
+    lane_begin_names(in, l, set, d.fresh, d.n_fresh, at_ms);
+    lane_revise_frames(in, l, set, &d, plan, at_ms, into);
 }
 
 /* Likewise where labels are compared, which takes all of them at once. */
@@ -403,6 +538,7 @@ static void lane_frame_whole(struct intake *in, struct intake_lane *l, const str
     lane_log_dropped(in, l, labels);
     l->invalid = label_bytes_left_out(labels);
     lane_end_labels(in, l, labels, at_ms);
+    active_set_replace(&l->active);
 }
 
 /* The scorer's first batch, or one with other series than the last. */
@@ -418,7 +554,8 @@ static void lane_set_series(struct intake *in, struct intake_lane *l, struct ser
     l->frames = frames;
     (void)series_set_unref(l->set);
     l->set = series_set_ref(set);
-    l->active.is_unsaved = l->is_settled = true;
+    l->configured = in->configured;
+    l->is_settled = true;
 }
 
 static void lane_take(struct intake *in, struct intake_lane *l, struct batch *b, int64_t at_ms)
@@ -440,6 +577,7 @@ void intake_publish(struct intake *in, struct batch *b)
 void intake_configure(struct intake *in, const struct rw_endpoint_config *c)
 {
     in->config = c;
+    in->configured++;
 }
 
 /* Gives the series the labels of the present configuration, and queues what has changed. As for
@@ -459,8 +597,10 @@ static void lane_relabel(struct intake *in, struct intake_lane *l, const double 
     frames_make(in, &l->frames, labels, at_ms);
     frames_make(in, &changed, fresh, at_ms);
     l->invalid = label_bytes_left_out(labels);
+    l->configured = in->configured;
     lane_log_dropped(in, l, labels);
-    l->active.is_unsaved = l->active.is_unsaved || was->n || fresh->n;
+    if (was->n || fresh->n)
+        active_set_replace(&l->active);
     intake_commit(in);
     for (size_t i = 0; i < changed.n; i++)
         lane_append_values(in, l, changed.list[i], values, at_ms);
@@ -486,7 +626,8 @@ static void lane_end(struct intake *in, struct intake_lane *l, int64_t at_ms)
     lane_end_all(in, l, queue_next_ms(in->queue, l->name, at_ms));
     frames_done(&l->frames);
     l->set = series_set_unref(l->set);
-    l->active.is_unsaved = l->is_settled = true;
+    active_set_replace(&l->active);
+    l->is_settled = true;
 }
 
 void intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms)
@@ -543,7 +684,8 @@ static bool intake_uses_lane(void *arg, struct str name)
     struct intake *in = arg;
     const struct intake_lane *l = lane_find(in, name);
 
-    return l && (l->set || l->taken || l->frames.n || (queue_has_active(in->queue) && l->active.is_unsaved));
+    return l && (l->set || l->taken || l->frames.n ||
+                 (queue_has_active(in->queue) && l->active.state != ACTIVE_IS_STORED));
 }
 
 void intake_forget(struct intake *in, mono_ms now, int64_t wall_ms)
@@ -620,7 +762,8 @@ void intake_metrics(struct intake *in, const struct metrics *m, int64_t at_ms)
     frames_done(&l->frames);
     frames_make(in, &l->frames, labels, at_ms);
     if (changed) {
-        l->active.is_unsaved = l->is_settled = true;
+        active_set_replace(&l->active);
+        l->is_settled = true;
         intake_commit(in);
         lane_log_dropped(in, l, labels);
     }

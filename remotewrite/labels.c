@@ -16,7 +16,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { LABEL_ROOM = 1 << 20 };
+enum { LABEL_ROOM = 1 << 20, PREFETCHED = 8 /* series ahead */ };
 /* Fields of prometheus.TimeSeries and prometheus.Label. */
 enum { TIMESERIES_LABELS = 1, LABEL_NAME = 1, LABEL_VALUE = 2 };
 
@@ -234,35 +234,84 @@ static struct str config_external(const struct rw_endpoint_config *c, struct str
     return STR("");
 }
 
+struct label_source {
+    const struct series_set *set;
+    const struct rw_endpoint_config *config;
+    struct label_maker *maker;
+    struct label labels[1 + DS_LABELS]; /* of the series, as a score has them */
+    struct label *of[DS_LABELS];        /* where the value of each label goes */
+    struct str externals[DS_LABELS];    /* instead of an empty value */
+    int prepared;                       /* without rules: what label_maker_list() said of every series */
+};
+
+/* Without rules, the list prepared for one series serves for all: only the values differ. */
+struct label_source *label_source_new(const struct series_set *set, const struct rw_endpoint_config *c)
+{
+    struct label_source *s = xcalloc(1, sizeof(*s));
+
+    s->set = set;
+    s->config = c;
+    s->maker = label_maker_new(c);
+    s->labels[0] = (struct label){STR("__name__"), STR(SCORE_METRIC)};
+    for (size_t k = 0; k < DS_LABELS; k++) {
+        s->labels[1 + k] = (struct label){ds_label_names[k], STR("any")};
+        s->externals[k] = config_external(c, ds_label_names[k]);
+    }
+    s->prepared = label_maker_list(s->maker, s->labels, ARRAY_SIZE(s->labels));
+    for (size_t k = 0; k < DS_LABELS; k++)
+        s->of[k] = c->relabel.n ? &s->labels[1 + k] : label_list_find(&s->maker->labels, ds_label_names[k]);
+    return s;
+}
+
+struct label_source *label_source_free(struct label_source *s)
+{
+    if (!s)
+        return NULL;
+    (void)label_maker_free(s->maker);
+    free(s);
+    return NULL;
+}
+
+/* Fills the maker's list with the labels of a series; what label_maker_list() says of it. */
+static int label_source_list(struct label_source *s, size_t series)
+{
+    struct str values[DS_LABELS];
+
+    series_labels(s->set, series, values);
+    for (size_t k = 0; k < DS_LABELS; k++)
+        s->of[k]->value = values[k].n ? values[k] : s->externals[k];
+    return s->config->relabel.n ? label_maker_list(s->maker, s->labels, ARRAY_SIZE(s->labels)) : s->prepared;
+}
+
+struct str label_source_at(struct label_source *s, size_t series)
+{
+    struct buf *bytes = &s->maker->out->bytes;
+    int r = label_source_list(s, series);
+
+    buf_clear(bytes);
+    if (r == 0 && labels_encode(s->maker) == 0)
+        return buf_str(bytes);
+    return STR("");
+}
+
 /* Of the picked series, or of those from `first` on if pick is NULL. */
 static struct label_bytes *label_bytes_make(const struct series_set *set, const uint32_t *pick, size_t first,
                                             size_t n, const struct rw_endpoint_config *c,
                                             struct families *families)
 {
-    CLEANUP(cleanup_label_maker_free) struct label_maker *m = label_maker_new(c);
+    CLEANUP(cleanup_label_source_free) struct label_source *s = label_source_new(set, c);
     size_t mean = series_names_bytes(set) / (series_count(set) + 1);
-    struct label labels[1 + DS_LABELS] = {{STR("__name__"), STR(SCORE_METRIC)}}, *of[DS_LABELS];
-    struct str values[DS_LABELS], externals[DS_LABELS];
-    int r;
+    struct label_maker *m = s->maker;
 
     /* About what is needed, at once: memory that grows by moving loses its huge pages. */
     buf_expect(&m->out->bytes, size_min(LABEL_BYTES_MAX, (mean + 16) * n));
-    for (size_t k = 0; k < DS_LABELS; k++) {
-        labels[1 + k] = (struct label){ds_label_names[k], STR("any")};
-        externals[k] = config_external(c, ds_label_names[k]);
-    }
-    r = label_maker_list(m, labels, ARRAY_SIZE(labels));
-    /* Without rules, the list prepared for one series serves for all: only the values differ. */
-    for (size_t k = 0; k < DS_LABELS; k++)
-        of[k] = c->relabel.n ? &labels[1 + k] : label_list_find(&m->labels, ds_label_names[k]);
     for (size_t i = 0; i < n; i++) {
         uint32_t series = pick ? pick[i] : (uint32_t)(first + i);
+        int r;
 
-        series_labels(set, series, values);
-        for (size_t k = 0; k < DS_LABELS; k++)
-            of[k]->value = values[k].n ? values[k] : externals[k];
-        if (c->relabel.n)
-            r = label_maker_list(m, labels, ARRAY_SIZE(labels));
+        if (pick && i + PREFETCHED < n)
+            series_prefetch(set, pick[i + PREFETCHED]);
+        r = label_source_list(s, series);
         if (label_maker_put(m, r, series) && families && (c->relabel.n || m->out->n == 1))
             families_note(families, label_maker_name(m), "", METRIC_TYPE_GAUGE, SCORE_HELP);
     }

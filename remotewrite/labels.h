@@ -47,6 +47,14 @@ struct label_bytes *label_bytes_pick(const struct series_set *set, const uint32_
 /* Keeps the first of series with the same labels, and none whose labels `not_in` (may be NULL) has. */
 void label_bytes_distil(struct label_bytes *l, const struct label_bytes *not_in);
 
+/* The labels of single series of a set. */
+struct label_source;
+struct label_source *label_source_new(const struct series_set *set, const struct rw_endpoint_config *c);
+struct label_source *label_source_free(struct label_source *s);
+DEFINE_CLEANUP(struct label_source, label_source_free)
+/* Valid until the next call. Empty if they are invalid, or a rule drops the series. */
+struct str label_source_at(struct label_source *s, size_t series);
+
 /* Makes label bytes, one series after the other. */
 struct label_maker;
 struct label_maker *label_maker_new(const struct rw_endpoint_config *c);

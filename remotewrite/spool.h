@@ -4,7 +4,7 @@
  *     000000000001.seg ...       records, see format.h
  *     position.a position.b      read positions, written in turn
  *     lock wanted                see folder.h
- *     active active.new          see active.h
+ *     active active.changes      see active.h
  *
  * While a segment cannot be read (EACCES, EIO, EMFILE, ...), the spool is not used. A damaged one is renamed
  * to NUMBER.seg.damaged when its intact records are no longer needed, one of another version to

@@ -36,13 +36,26 @@ struct series_set;
 struct series_set *series_set_ref(struct series_set *s);
 struct series_set *series_set_unref(struct series_set *s);
 size_t series_count(const struct series_set *s);
-/* Indices of the series of s that `other` (NULL: no set) lacks, and their number. *ret from malloc. */
-size_t series_set_missing(const struct series_set *s, const struct series_set *other, uint32_t **ret);
+/* How one set became another. */
+struct series_diff {
+    uint32_t *moved; /* by series of the first: its index in the second, or SERIES_GONE; ascending */
+    uint32_t *gone;  /* indices in the first of the series that the second lacks */
+    uint32_t *fresh; /* indices in the second of those that the first lacks */
+    size_t n_gone, n_fresh;
+};
+
+#define SERIES_GONE UINT32_MAX
+
+/* Fast if the second was made from the first, as the sets of one scorer are. */
+void series_diff_init(struct series_diff *d, const struct series_set *was, const struct series_set *now);
+void series_diff_done(struct series_diff *d);
 /* The index of the first series from `from` on whose name is not less. Fast if it is near. */
 size_t series_set_find(const struct series_set *s, size_t from, struct str name);
 /* `dynamic_score{ds_app="...",...,ds_score_name="..."}` */
 struct str series_name(const struct series_set *s, size_t i);
 /* Bytes of all names. */
 size_t series_names_bytes(const struct series_set *s);
+/* Series i is asked for soon, out of order. */
+void series_prefetch(const struct series_set *s, size_t i);
 /* The label values of series i, unescaped. They point into the set. */
 void series_labels(const struct series_set *s, size_t i, struct str ret[DS_LABELS]);

@@ -7,6 +7,8 @@
 #include "exporter/base/invariant.h"
 #include "exporter/num/num.h"
 
+enum { CACHE_LINE = 64 };
+
 const struct str ds_label_names[DS_LABELS] = {
     [DS_APP] = {"ds_app", 6},
     [DS_CLUSTER] = {"ds_cluster", 10},
@@ -165,6 +167,12 @@ size_t series_names_bytes(const struct series_set *s)
     return s->names_bytes;
 }
 
+void series_prefetch(const struct series_set *s, size_t i)
+{
+    for (size_t k = 0; k < s->place[i].n; k += CACHE_LINE)
+        __builtin_prefetch(s->place[i].record + k);
+}
+
 void series_labels(const struct series_set *s, size_t i, struct str ret[DS_LABELS])
 {
     const char *name = s->place[i].record + sizeof(SCORE_METRIC "{") - 1;
@@ -206,17 +214,45 @@ size_t series_set_find(const struct series_set *s, size_t from, struct str name)
     return low;
 }
 
-size_t series_set_missing(const struct series_set *s, const struct series_set *other, uint32_t **ret)
+/* The order of two series, which mostly are one: then both sets have its record at the same address. */
+static int series_order(const struct series_set *x, size_t i, const struct series_set *y, size_t k)
 {
-    uint32_t *missing = *ret = xmalloc((s->n + 1) * sizeof(*missing));
-    size_t n = 0, at = 0;
+    if (x->place[i].record == y->place[k].record)
+        return 0;
+    return str_cmp(series_name(x, i), series_name(y, k));
+}
 
-    for (size_t i = 0; i < s->n; i++) {
-        struct str name = series_name(s, i);
+void series_diff_init(struct series_diff *d, const struct series_set *was, const struct series_set *now)
+{
+    size_t i = 0, k = 0;
 
-        at = other ? series_set_find(other, at, name) : 0;
-        if (!other || at == other->n || !str_eq(series_name(other, at), name))
-            missing[n++] = (uint32_t)i;
+    *d = (struct series_diff){.moved = xmalloc(was->n * sizeof(*d->moved)),
+                              .gone = xmalloc(was->n * sizeof(*d->gone)),
+                              .fresh = xmalloc(now->n * sizeof(*d->fresh))};
+    while (i < was->n || k < now->n) {
+        int order;
+
+        if (i == was->n)
+            order = 1;
+        else if (k == now->n)
+            order = -1;
+        else
+            order = series_order(was, i, now, k);
+        if (order < 0) {
+            d->moved[i] = SERIES_GONE;
+            d->gone[d->n_gone++] = (uint32_t)i++;
+        } else if (order > 0) {
+            d->fresh[d->n_fresh++] = (uint32_t)k++;
+        } else {
+            d->moved[i++] = (uint32_t)k++;
+        }
     }
-    return n;
+}
+
+void series_diff_done(struct series_diff *d)
+{
+    free(d->moved);
+    free(d->gone);
+    free(d->fresh);
+    *d = (struct series_diff){0};
 }

@@ -135,6 +135,36 @@ def test_after_kill_9_what_is_gone_ends_and_what_lives_goes_on(tmp_path):
             assert len(receiver.stream()) == 20
 
 
+def test_kill_9_while_series_come_and_go(tmp_path):
+    """Of what is active, only the changes are stored in each round; each start finds all of it."""
+    steady, guests, last = 280, 20, []
+
+    def results(n):
+        n = last[0] if last else n
+        return [({"node": f"n{i}"}, n) for i in range(steady + guests) if i < steady or (n + i) % 5 < 3]
+
+    with remote.Receiver() as receiver, remote.Scoring(t=results) as scoring:
+        with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver)]) as agent:
+            for life in range(3):
+                before = len(scoring.served.get("t", []))
+                remote.wait_for("rounds", lambda b=before: len(scoring.served.get("t", [])) >= b + 4, alive=agent.alive)
+                assert list(agent.storage.rglob("active.changes")), "the changes were not stored alone"
+                agent.kill()
+                if life == 2:
+                    last.append(len(scoring.served["t"]) + 2)
+                agent.start()
+            before = len(scoring.served["t"])
+            remote.wait_for("two rounds", lambda: len(scoring.served["t"]) >= before + 2, alive=agent.alive)
+            agent.drained()
+            stream = receiver.stream()
+        lives = {metric["node"] for metric, _ in results(0)}
+        assert len(stream) == steady + guests
+        for labels, samples in stream.items():
+            remote.in_order({labels: samples})
+            has_ended = samples[-1].bits == remote_wire.STALE
+            assert has_ended == (dict(labels)["ds_node"] not in lives), labels
+
+
 def test_a_scorer_that_is_gone_after_kill_9(tmp_path):
     """Removed from the configuration while the agent was down: nothing will ever publish its series again. Their grace is five
     minutes; the second agent's clock is fast."""

@@ -7,10 +7,12 @@
 #include "remotewrite/format.h"
 #include "remotewrite/intake.h"
 #include "remotewrite/queue.h"
+#include "test/disk_faults.h"
 #include "test/unit/remotewrite/rw.h"
 
 #include <errno.h>
 #include <math.h>
+#include <sys/stat.h>
 
 static const int64_t START = 1760000000000;
 
@@ -243,7 +245,7 @@ static void read_active(const char *dir, struct buf *into)
     assert_int_equal(file_read(path, into), 0);
 }
 
-/* How many series of "lane" and of "other" a start finds active that has these bytes. */
+/* How many series of "lane" and of "other" a start finds active that has these bytes of whole sets. */
 static void find_active(const char *dir, struct str bytes, size_t ret[2])
 {
     struct run r;
@@ -310,7 +312,7 @@ static void reads_the_last_whole_active_set(void **state)
     begin(&r, dir, ", queue_config: {max_samples_per_send: 2}");
     for (size_t i = 0; i < 3; i++) {
         if (i < 2)
-            publish(&r, "lane", 3 + i, START + (int64_t)i);
+            publish(&r, "lane", 3 + 4 * i, START + (int64_t)i);
         else
             intake_withdraw(r.intake, STR("lane"), START + 2);
         intake_commit(r.intake);
@@ -318,11 +320,11 @@ static void reads_the_last_whole_active_set(void **state)
         read_active(dir, &bytes);
         ends[i] = bytes.n;
     }
-    assert_drained(&r, 7, 4);
+    assert_drained(&r, 10, 7);
     end(&r);
     for (size_t n = 0; n <= bytes.n; n += n + 3 < bytes.n ? 3 : 1) {
         find_active(dir, (struct str){bytes.p, n}, found);
-        assert_int_equal(found[0], n < ends[0] ? 0 : n < ends[1] ? 3 : n < ends[2] ? 4 : 0);
+        assert_int_equal(found[0], n < ends[0] ? 0 : n < ends[1] ? 3 : n < ends[2] ? 7 : 0);
     }
     rw_folder_done(dir);
 }
@@ -496,6 +498,295 @@ static void forgets_scorers_that_have_ended(void **state)
     rw_folder_done(dir);
 }
 
+/* ---- Active series that change ---- */
+
+static size_t file_size(const char *dir, const char *name)
+{
+    char path[256];
+    struct stat st;
+
+    (void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+    if (stat(path, &st) < 0)
+        return 0;
+    return (size_t)st.st_size;
+}
+
+static void write_file(const char *dir, const char *name, struct str bytes)
+{
+    char path[256];
+    FILE *f;
+
+    (void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes.p, 1, bytes.n, f), bytes.n);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void read_file(const char *dir, const char *name, struct buf *into)
+{
+    char path[256];
+
+    (void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+    buf_clear(into);
+    assert_int_equal(file_read(path, into), 0);
+}
+
+/* Which pods a start finds active. They end, and nothing is active then. */
+static void find_pods(const char *dir, bool found[PODS])
+{
+    size_t ignored;
+    double values[PODS];
+    struct run r;
+
+    begin(&r, dir, "");
+    drain(&r, &ignored, &ignored); /* what waits from before */
+    intake_stop(r.intake, START + 1000000);
+    (void)drain_pods(&r, values);
+    queue_save_position(r.queue);
+    for (int i = 0; i < PODS; i++)
+        found[i] = isnan(values[i]);
+    end(&r);
+}
+
+static void assert_finds_pods(const char *dir, const bool expected[PODS])
+{
+    bool found[PODS];
+
+    find_pods(dir, found);
+    assert_memory_equal(found, expected, sizeof(found));
+}
+
+static void toggle_some(bool there[PODS], unsigned *rnd, int most)
+{
+    *rnd = *rnd * 1103515245u + 12345u;
+    for (int changes = (int)(*rnd >> 16) % (most + 1); changes > 0; changes--) {
+        *rnd = *rnd * 1103515245u + 12345u;
+        there[(*rnd >> 16) % PODS] ^= true;
+    }
+}
+
+/* A crash at any time: what was active is found, and nothing else. */
+static void finds_active_series_after_changes(void **state)
+{
+    bool there[PODS] = {false};
+    char *dir = rw_folder();
+    double values[PODS];
+    unsigned rnd = 7;
+
+    (void)state;
+    for (int life = 0; life < 60; life++) {
+        CLEANUP(cleanup_batch_builder_free) struct batch_builder *builder = rw_builder("a");
+        struct run r;
+
+        begin(&r, dir, ", queue_config: {max_samples_per_send: 50}");
+        for (int i = 0; i < PODS; i++)
+            there[i] = i % 7 != life % 7;
+        for (int round = 0; round <= life % 12; round++) {
+            toggle_some(there, &rnd, round % 5 == 4 ? PODS : 6);
+            publish_pods(&r, builder, there, 20 * life + round);
+            (void)drain_pods(&r, values);
+        }
+        end(&r); /* a crash */
+        assert_finds_pods(dir, there);
+    }
+    rw_folder_done(dir);
+}
+
+/* One series that comes or goes is not a whole set on disk, and the changes do not pile up for ever. */
+static void stores_changes_alone(void **state)
+{
+    CLEANUP(cleanup_batch_builder_free) struct batch_builder *builder = rw_builder("a");
+    bool there[PODS] = {false};
+    char *dir = rw_folder();
+    double values[PODS];
+    size_t whole, changes, most = 0;
+    struct run r;
+
+    (void)state;
+    memset(there, true, sizeof(there));
+    there[3] = false;
+    begin(&r, dir, "");
+    publish_pods(&r, builder, there, 0);
+    (void)drain_pods(&r, values);
+    whole = file_size(dir, "active");
+    assert_int_equal(file_size(dir, "active.changes"), 0);
+    there[3] = true;
+    there[5] = false;
+    publish_pods(&r, builder, there, 1);
+    (void)drain_pods(&r, values);
+    assert_int_equal(file_size(dir, "active"), whole);
+    changes = file_size(dir, "active.changes");
+    assert_in_range(changes, SEGMENT_HEAD + 2 * RECORD_HEAD, whole / 4);
+    for (int round = 2; round < 2000; round++) {
+        there[round % 9] ^= true;
+        publish_pods(&r, builder, there, round);
+        (void)drain_pods(&r, values);
+        most = most > file_size(dir, "active.changes") ? most : file_size(dir, "active.changes");
+    }
+    assert_in_range(most, 2 * changes, 80 << 10); /* the slack of 64 KiB, and something */
+    end(&r);
+    assert_finds_pods(dir, there);
+    rw_folder_done(dir);
+}
+
+enum { STEPS = 12 };
+
+/* A life with a change of one pod in each step, which only comes or only goes; the sizes of the file of
+ * changes and the pods after each. */
+static void live_in_steps(const char *dir, size_t size[STEPS], bool there[STEPS][PODS])
+{
+    CLEANUP(cleanup_batch_builder_free) struct batch_builder *builder = rw_builder("a");
+    static const int changed[STEPS] = {0, 3, 4, 3, 5, 60, 3, 4, 90, 3, 0, 3};
+    double values[PODS];
+    struct run r;
+
+    begin(&r, dir, "");
+    memset(there, 0, STEPS * sizeof(there[0]));
+    memset(there[0], true, sizeof(there[0]));
+    for (int step = 0; step < STEPS; step++) {
+        if (step > 0) {
+            memcpy(there[step], there[step - 1], sizeof(there[0]));
+            there[step][changed[step]] ^= true;
+        }
+        publish_pods(&r, builder, there[step], step);
+        (void)drain_pods(&r, values);
+        size[step] = file_size(dir, "active.changes");
+        assert_true(step == 0 || size[step] > size[step - 1]);
+    }
+    end(&r);
+}
+
+/* A torn tail costs the change that was not finished, and no other one. */
+static void reads_changes_up_to_a_torn_tail(void **state)
+{
+    static bool there[STEPS][PODS];
+    char *dir = rw_folder();
+    BUF_AUTO(sets, 1 << 20);
+    BUF_AUTO(changes, 1 << 20);
+    size_t size[STEPS];
+
+    (void)state;
+    live_in_steps(dir, size, there);
+    read_file(dir, "active", &sets);
+    read_file(dir, "active.changes", &changes);
+    assert_int_equal(changes.n, size[STEPS - 1]);
+    for (size_t n = 0, step = 0; n <= changes.n; n += n + 5 < changes.n ? 5 : 1) {
+        while (step + 1 < STEPS && size[step + 1] <= n)
+            step++;
+        write_file(dir, "active", buf_str(&sets));
+        write_file(dir, "active.changes", (struct str){changes.p, n});
+        assert_finds_pods(dir, there[step]);
+    }
+    rw_folder_done(dir);
+}
+
+/* A flipped bit costs the change in which it is, of one pod. */
+static void reads_changes_around_a_damaged_one(void **state)
+{
+    static bool there[STEPS][PODS];
+    char *dir = rw_folder();
+    BUF_AUTO(sets, 1 << 20);
+    BUF_AUTO(changes, 1 << 20);
+    size_t size[STEPS];
+
+    (void)state;
+    live_in_steps(dir, size, there);
+    read_file(dir, "active", &sets);
+    read_file(dir, "active.changes", &changes);
+    for (size_t i = SEGMENT_HEAD * 8; i < changes.n * 8; i += 37) {
+        bool found[PODS];
+        size_t wrong = 0;
+
+        changes.p[i / 8] = (char)(changes.p[i / 8] ^ 1 << i % 8);
+        write_file(dir, "active", buf_str(&sets));
+        write_file(dir, "active.changes", buf_str(&changes));
+        changes.p[i / 8] = (char)(changes.p[i / 8] ^ 1 << i % 8);
+        find_pods(dir, found);
+        for (int k = 0; k < PODS; k++)
+            wrong += found[k] != there[STEPS - 1][k];
+        assert_in_range(wrong, 0, 1);
+    }
+    rw_folder_done(dir);
+}
+
+/* The version before this one does not know the file of changes. It reads the whole set; what it writes has
+ * numbers from 0, and changes that it has left where they were are of no set then. */
+static void reads_what_the_version_before_leaves(void **state)
+{
+    static bool there[STEPS][PODS];
+    char *dir = rw_folder();
+    BUF_AUTO(sets, 1 << 20);
+    BUF_AUTO(changes, 1 << 20);
+    BUF_AUTO(theirs, 1 << 20);
+    struct segment_reader from = {0};
+    struct segment_item item;
+    size_t size[STEPS];
+
+    (void)state;
+    live_in_steps(dir, size, there);
+    read_file(dir, "active", &sets);
+    read_file(dir, "active.changes", &changes);
+    write_file(dir, "active.changes", STR(""));
+    assert_finds_pods(dir, there[0]);
+
+    buf_put(&theirs, segment_magic, SEGMENT_HEAD);
+    from.bytes = buf_str(&sets);
+    while (segment_next(&from, &item) == SEGMENT_RECORD) {
+        char head[RECORD_HEAD];
+
+        assert_true(item.head.seq >= 1ull << 32);
+        item.head.seq -= 1ull << 32;
+        record_head_put(head, &item.head, item.payload);
+        buf_put(&theirs, head, sizeof(head));
+        buf_put_str(&theirs, item.head.lane);
+        buf_put_str(&theirs, item.payload);
+    }
+    assert_int_equal(buf_failed(&theirs), 0);
+    write_file(dir, "active", buf_str(&theirs));
+    write_file(dir, "active.changes", buf_str(&changes));
+    assert_finds_pods(dir, there[0]);
+    rw_folder_done(dir);
+}
+
+/* Whichever call fails, and however often: as soon as the disk takes it, what is active is on it. */
+static void stores_changes_after_a_failing_disk(void **state)
+{
+    static const int errors[] = {ENOSPC, EIO};
+    double values[PODS];
+
+    (void)state;
+    for (long nth = 1, calls = 1, failed = 1; failed; calls = calls % 7 + 3, nth++) {
+        CLEANUP(cleanup_batch_builder_free) struct batch_builder *builder = rw_builder("a");
+        char *dir = rw_folder();
+        bool there[PODS] = {false};
+        size_t ignored;
+        struct run r;
+
+        begin(&r, dir, "");
+        for (int i = 0; i < PODS; i++)
+            there[i] = i % 3 != 0;
+        publish_pods(&r, builder, there, 0);
+        (void)drain_pods(&r, values);
+        for (int round = 1; round < 5; round++) {
+            if (round == 2)
+                disk_fail_at(nth, calls, errors[nth % 2]);
+            there[round * 3] = true;
+            there[round * 3 + 1] = false;
+            publish_pods(&r, builder, there, round);
+            intake_commit(r.intake);
+        }
+        failed = disk_has_failed();
+        disk_fail_at(0, 0, 0);
+        there[100] ^= true;
+        publish_pods(&r, builder, there, 5);
+        drain(&r, &ignored, &ignored);
+        end(&r);
+        assert_finds_pods(dir, there);
+        rw_folder_done(dir);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -511,6 +802,12 @@ int main(void)
         cmocka_unit_test(ends_what_is_gone_after_rules),
         cmocka_unit_test(sends_each_value_with_its_labels_while_series_change),
         cmocka_unit_test(forgets_scorers_that_have_ended),
+        cmocka_unit_test(finds_active_series_after_changes),
+        cmocka_unit_test(stores_changes_alone),
+        cmocka_unit_test(reads_changes_up_to_a_torn_tail),
+        cmocka_unit_test(reads_changes_around_a_damaged_one),
+        cmocka_unit_test(reads_what_the_version_before_leaves),
+        cmocka_unit_test(stores_changes_after_a_failing_disk),
     };
 
     log_setup(LOG_LEVEL_ERROR + 1, LOG_FORMAT_LOGFMT);
