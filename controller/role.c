@@ -84,8 +84,7 @@ static int role_watch_signals(struct role *r)
     r->signals = (struct watch){.fn = role_on_signal, .fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC)};
     if (r->signals.fd < 0)
         return -errno;
-    loop_watch(r->loop, &r->signals);
-    return 0;
+    return loop_watch(r->loop, &r->signals);
 }
 
 int role_open(struct role *r, const struct server_flags *f)
@@ -168,7 +167,7 @@ int role_run(struct role *role, int r, char *why)
 void role_close(struct role *r)
 {
     if (r->signals.fn) {
-        loop_watch(r->loop, NULL);
+        loop_unwatch(r->loop);
         (void)close(r->signals.fd);
     }
     r->guard = kube_guard_free(r->guard);

@@ -1,10 +1,11 @@
-/* Owns the heap of timers, the queue of posts and the multi handle. Only the queue is shared with other
- * threads, behind `lock`. */
+/* Owns the heap of timers, the queue of posts and the poller. Other threads share only the queue, behind
+ * `lock`, and wake the poller. */
 #include "exporter/base/loop.h"
 
 #include "exporter/base/alloc.h"
 #include "exporter/base/invariant.h"
 #include "exporter/base/lock.h"
+#include "exporter/base/poller.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -16,7 +17,7 @@ enum { MAX_WAIT_MS = 1000 };
 
 struct loop {
     const struct clock *clock;
-    CURLM *multi;
+    struct poller *poller;
     void (*transfer_done)(CURL *easy, CURLcode code);
     void (*turned)(void *arg, double seconds);
     void *turned_arg;
@@ -54,16 +55,16 @@ DEFINE_CLEANUP(struct loop, loop_free)
 int loop_new(struct loop **ret, const struct clock *clock)
 {
     CLEANUP(cleanup_loop_free) struct loop *l = xcalloc(1, sizeof(*l));
+    int r;
 
     l->clock = clock;
     l->now = l->last_read = clock->mono(clock);
     lock_init(&l->lock);
     STAILQ_INIT(&l->posts);
     TAILQ_INIT(&l->line);
-    l->multi = curl_multi_init();
-    /* Without descriptors left, curl makes a handle that curl_multi_wakeup() cannot wake. */
-    if (curl_multi_wakeup(l->multi) != CURLM_OK || curl_multi_poll(l->multi, NULL, 0, 0, NULL) != CURLM_OK)
-        return -EMFILE;
+    r = poller_new(&l->poller);
+    if (r < 0)
+        return r;
     *ret = TAKE_PTR(l);
     return 0;
 }
@@ -72,7 +73,7 @@ struct loop *loop_free(struct loop *l)
 {
     if (!l)
         return NULL;
-    (void)curl_multi_cleanup(l->multi);
+    l->poller = poller_free(l->poller);
     lock_done(&l->lock);
     free(l->heap);
     free(l);
@@ -104,7 +105,7 @@ int64_t loop_clock_ms(const struct loop *l)
 CURLM *loop_multi(struct loop *l, void (*done)(CURL *easy, CURLcode code))
 {
     l->transfer_done = done;
-    return l->multi;
+    return poller_multi(l->poller);
 }
 
 /* Timers of the same time run in the order in which they were set. */
@@ -162,10 +163,22 @@ void loop_timer_clear(struct loop *l, struct timer *t)
         heap_move(l, last, i);
 }
 
-void loop_watch(struct loop *l, struct watch *w)
+int loop_watch(struct loop *l, struct watch *w)
+{
+    int r;
+
+    invariant(loop_is_own(l));
+    r = poller_watch(l->poller, w->fd);
+    if (r == 0)
+        l->watch = w;
+    return r;
+}
+
+void loop_unwatch(struct loop *l)
 {
     invariant(loop_is_own(l));
-    l->watch = w;
+    poller_unwatch(l->poller);
+    l->watch = NULL;
 }
 
 void loop_post(struct loop *l, struct post *p)
@@ -173,7 +186,7 @@ void loop_post(struct loop *l, struct post *p)
     lock_take(&l->lock);
     STAILQ_INSERT_TAIL(&l->posts, p, entry);
     lock_release(&l->lock);
-    (void)curl_multi_wakeup(l->multi);
+    poller_wake(l->poller);
 }
 
 void loop_unpost(struct loop *l, struct post *p)
@@ -284,7 +297,7 @@ static void run_transfers(struct loop *l)
     CURLMsg *m;
     int left;
 
-    while ((m = curl_multi_info_read(l->multi, &left)))
+    while ((m = curl_multi_info_read(poller_multi(l->poller), &left)))
         if (m->msg == CURLMSG_DONE)
             l->transfer_done(m->easy_handle, m->data.result);
 }
@@ -301,25 +314,25 @@ static int wait_ms(struct loop *l, int max_wait_ms)
 /* Waits for events, and runs all that is due. */
 static int run_turn(struct loop *l, int max_wait_ms)
 {
-    struct curl_waitfd fd = {.fd = l->watch ? l->watch->fd : -1, .events = CURL_WAIT_POLLIN};
-    int running;
+    bool readable;
+    int r = poller_wait(l->poller, wait_ms(l, max_wait_ms), &readable);
 
-    if (curl_multi_poll(l->multi, &fd, l->watch != NULL, wait_ms(l, max_wait_ms), NULL) != CURLM_OK)
-        return -EIO;
+    if (r < 0)
+        return r;
     l->now = read_clock(l);
     l->began = clock_seconds();
     l->turns++;
     l->bytes = 0;
-    if (fd.revents)
+    if (readable)
         l->watch->fn(l->watch);
     run_posts(l);
     run_timers(l);
     run_line(l);
-    (void)curl_multi_perform(l->multi, &running);
+    r = poller_run_transfers(l->poller);
     run_transfers(l);
     if (l->turned)
         l->turned(l->turned_arg, loop_turn_seconds(l));
-    return 0;
+    return r;
 }
 
 int loop_turn(struct loop *l, int max_wait_ms)

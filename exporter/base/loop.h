@@ -40,7 +40,7 @@ struct share_wait {
     uint64_t since; /* the turn in which it lined up */
 };
 
-/* -EMFILE without descriptors for curl's wake-up. The clock must outlive the loop. */
+/* -EMFILE: no descriptors left; -ENOMEM. The clock must outlive the loop. */
 MUST_USE int loop_new(struct loop **ret, const struct clock *clock);
 /* Pending posts are dropped. */
 struct loop *loop_free(struct loop *l);
@@ -60,8 +60,10 @@ CURLM *loop_multi(struct loop *l, void (*done)(CURL *easy, CURLcode code));
 void loop_timer_set(struct loop *l, struct timer *t, mono_ms at);
 void loop_timer_clear(struct loop *l, struct timer *t);
 
-/* One for each loop: signals. NULL: none. */
-void loop_watch(struct loop *l, struct watch *w);
+/* One for each loop: signals. -ENOSPC, -ENOMEM. */
+MUST_USE int loop_watch(struct loop *l, struct watch *w);
+/* Before the descriptor is closed. */
+void loop_unwatch(struct loop *l);
 
 /* Any thread. Wakes the loop to run p->fn, in order of posting. */
 void loop_post(struct loop *l, struct post *p);

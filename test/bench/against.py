@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 TURNS = 3
-ONCE = {"flood", "hub", "many", "otlp", "placement", "promql", "tsdb"}  # these take minutes
+ONCE = {"flood", "hang", "hub", "many", "otlp", "placement", "promql", "tsdb"}  # these take minutes
 WORSE = 1.1
 HIGHER_IS_BETTER, NO_ORDER = {"per s"}, {""}
 PEERS = {"go-program", "forecast_sklearn.py"}

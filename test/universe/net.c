@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 struct transfer {
-    struct multi *multi;
+    struct poller *poller;
     char *url, *body, *token;
     size_t body_n;
     struct curl_slist *headers;
@@ -28,7 +28,8 @@ struct transfer {
     struct transfer *next;
 };
 
-struct multi {
+/* The multi handle is the poller itself. */
+struct poller {
     struct strand *waits;
     bool woken;
     struct transfer *first;
@@ -141,19 +142,6 @@ CURLcode __wrap_curl_easy_getinfo(CURL *easy, CURLINFO what, ...)
     return CURLE_OK;
 }
 
-CURLM *__wrap_curl_multi_init(void);
-CURLM *__wrap_curl_multi_init(void)
-{
-    return (CURLM *)xcalloc(1, sizeof(struct multi));
-}
-
-CURLMcode __wrap_curl_multi_cleanup(CURLM *m);
-CURLMcode __wrap_curl_multi_cleanup(CURLM *m)
-{
-    free(m);
-    return CURLM_OK;
-}
-
 #undef curl_multi_setopt
 CURLMcode __wrap_curl_multi_setopt(CURLM *m, CURLMoption option, ...);
 CURLMcode __wrap_curl_multi_setopt(CURLM *m, CURLMoption option, ...)
@@ -166,12 +154,12 @@ CURLMcode __wrap_curl_multi_setopt(CURLM *m, CURLMoption option, ...)
 CURLMcode __wrap_curl_multi_add_handle(CURLM *multi, CURL *easy);
 CURLMcode __wrap_curl_multi_add_handle(CURLM *multi, CURL *easy)
 {
-    struct transfer *t = (struct transfer *)easy, **end = &((struct multi *)multi)->first;
+    struct transfer *t = (struct transfer *)easy, **end = &((struct poller *)multi)->first;
 
     while (*end)
         end = &(*end)->next;
     *end = t;
-    t->multi = (struct multi *)multi;
+    t->poller = (struct poller *)multi;
     t->began = sim_process_now();
     t->at = t->began + 1;
     sim_process->departing++;
@@ -186,23 +174,13 @@ CURLMcode __wrap_curl_multi_add_handle(CURLM *multi, CURL *easy)
 CURLMcode __wrap_curl_multi_remove_handle(CURLM *multi, CURL *easy);
 CURLMcode __wrap_curl_multi_remove_handle(CURLM *multi, CURL *easy)
 {
-    for (struct transfer **at = &((struct multi *)multi)->first; *at; at = &(*at)->next)
+    for (struct transfer **at = &((struct poller *)multi)->first; *at; at = &(*at)->next)
         if (*at == (struct transfer *)easy) {
             if (!(*at)->arrived)
                 sim_process->departing--;
             *at = (*at)->next;
             break;
         }
-    return CURLM_OK;
-}
-
-CURLMcode __wrap_curl_multi_wakeup(CURLM *multi);
-CURLMcode __wrap_curl_multi_wakeup(CURLM *multi)
-{
-    struct multi *m = (struct multi *)multi;
-
-    m->woken = true;
-    sim_wake(m->waits, 0);
     return CURLM_OK;
 }
 
@@ -214,26 +192,51 @@ static int64_t transfer_next(const struct transfer *t)
     return f && (f->text.n || f->ended) && f->at < t->at ? f->at : t->at;
 }
 
-CURLMcode __wrap_curl_multi_poll(CURLM *multi, struct curl_waitfd fds[], unsigned n, int ms, int *ret);
-CURLMcode __wrap_curl_multi_poll(CURLM *multi, struct curl_waitfd fds[], unsigned n, int ms, int *ret)
+/* ---- The poller (exporter/base/poller.h). No loop here watches a descriptor ---- */
+
+int __wrap_poller_new(struct poller **ret);
+int __wrap_poller_new(struct poller **ret)
 {
-    struct multi *m = (struct multi *)multi;
+    *ret = xcalloc(1, sizeof(**ret));
+    return 0;
+}
 
-    (void)fds;
-    (void)n;
-    (void)ret;
+struct poller *__wrap_poller_free(struct poller *p);
+struct poller *__wrap_poller_free(struct poller *p)
+{
+    free(p);
+    return NULL;
+}
+
+CURLM *__wrap_poller_multi(struct poller *p);
+CURLM *__wrap_poller_multi(struct poller *p)
+{
+    return (CURLM *)p;
+}
+
+void __wrap_poller_wake(struct poller *p);
+void __wrap_poller_wake(struct poller *p)
+{
+    p->woken = true;
+    sim_wake(p->waits, 0);
+}
+
+int __wrap_poller_wait(struct poller *p, int ms, bool *ret_readable);
+int __wrap_poller_wait(struct poller *p, int ms, bool *ret_readable)
+{
+    *ret_readable = false;
     if (ms && sim_running()) {
-        int64_t until = m->woken ? 0 : sim_process_now() + ms;
+        int64_t until = p->woken ? 0 : sim_process_now() + ms;
 
-        for (const struct transfer *t = m->first; t; t = t->next)
+        for (const struct transfer *t = p->first; t; t = t->next)
             if (!t->done && transfer_next(t) < until)
                 until = transfer_next(t);
-        m->waits = sim_running();
+        p->waits = sim_running();
         sim_wait(until);
-        m->waits = NULL;
+        p->waits = NULL;
     }
-    m->woken = false;
-    return CURLM_OK;
+    p->woken = false;
+    return 0;
 }
 
 /* name: with ": ". NULL without it. */
@@ -381,8 +384,8 @@ void feed_put(struct feed *f, struct str text)
     buf_put_str(&f->text, text);
     if (buf_failed(&f->text) < 0)
         violated(ORACLE_WIRE, "a stream is not read");
-    if (f->to && f->to->multi)
-        sim_wake(f->to->multi->waits, f->at);
+    if (f->to && f->to->poller)
+        sim_wake(f->to->poller->waits, f->at);
 }
 
 void feed_end(struct feed *f)
@@ -407,20 +410,19 @@ CURLcode __wrap_curl_easy_pause(CURL *easy, int what)
     return CURLE_OK;
 }
 
-CURLMcode __wrap_curl_multi_perform(CURLM *multi, int *ret);
-CURLMcode __wrap_curl_multi_perform(CURLM *multi, int *ret)
+int __wrap_poller_run_transfers(struct poller *p);
+int __wrap_poller_run_transfers(struct poller *p)
 {
-    *ret = 0;
-    for (struct transfer *t = ((struct multi *)multi)->first; t; t = t->next)
+    for (struct transfer *t = p->first; t; t = t->next)
         transfer_go_on(t);
-    return CURLM_OK;
+    return 0;
 }
 
 CURLMsg *__wrap_curl_multi_info_read(CURLM *multi, int *ret);
 CURLMsg *__wrap_curl_multi_info_read(CURLM *multi, int *ret)
 {
     *ret = 0;
-    for (struct transfer *t = ((struct multi *)multi)->first; t; t = t->next)
+    for (struct transfer *t = ((struct poller *)multi)->first; t; t = t->next)
         if (t->done) {
             t->message = (CURLMsg){.msg = CURLMSG_DONE, .easy_handle = (CURL *)t, .data.result = t->code};
             return &t->message;

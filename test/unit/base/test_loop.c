@@ -300,13 +300,13 @@ static void watches_descriptors(void **state)
     make_pipe(fds);
     a.watch.fd = fds[0];
     turn_at(l, 1001, "");
-    loop_watch(l, &a.watch);
+    assert_int_equal(loop_watch(l, &a.watch), 0);
     turn_at(l, 1002, "a");
     turn_at(l, 1003, "a"); /* still readable */
     assert_int_equal(read(fds[0], &c, 1), 1);
     turn_at(l, 1004, "");
     assert_int_equal(write(fds[1], "x", 1), 1);
-    loop_watch(l, NULL);
+    loop_unwatch(l);
     turn_at(l, 1005, "");
     (void)close(fds[0]);
     (void)close(fds[1]);

@@ -1,13 +1,29 @@
 /* Large answers are worked on in the shares of many turns, and in turn: none of them holds up the loop or a
- * small answer. */
+ * small answer. Calls that wait for their peers cost turns nothing. */
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
 #include "exporter/http/cause.h"
 #include "test/unit/http/http_world.h"
 
+#include <poll.h>
+
 enum { BOMBS = 20, BOMB_BYTES = 8 << 20 };
 
 static char *zeros;
+
+/* Times that this thread has asked the kernel about sockets while it is not NULL. */
+static __thread unsigned *polls;
+
+/* Takes the place of the C library's, for libcurl too. */
+int poll(struct pollfd *fds, nfds_t n, int ms)
+{
+    int (*real)(struct pollfd *, nfds_t, int);
+
+    *(void **)&real = dlsym(RTLD_NEXT, "poll");
+    if (polls)
+        *polls += (unsigned)n;
+    return real(fds, n, ms);
+}
 
 static int setup(void **state)
 {
@@ -130,15 +146,65 @@ static void waits_for_memory_while_it_unpacks(void **state)
     assert_true(ok >= 1); /* whichever connection came first */
 }
 
+/* libcurl looks at a call's socket when it is ready, and at its deadlines when they come. */
+static void turns_do_not_look_at_calls_that_wait(void **state)
+{
+    enum { CALLS = 20, MANY_TURNS = 100 };
+    struct env *e = *state;
+    struct order waiting[CALLS], good;
+    size_t hanging = fake_hanging();
+    unsigned looks = 0;
+
+    ended = 0;
+    fake_default(e->other, (struct fake_answer){.mode = FAKE_HANG});
+    for (size_t i = 0; i < CALLS; i++)
+        begin(e, fake_url(e->other, "/"), &waiting[i]);
+    while (fake_hanging() < hanging + CALLS)
+        assert_int_equal(loop_turn(e->loop, 50), 0);
+    polls = &looks;
+    for (size_t i = 0; i < MANY_TURNS; i++)
+        assert_int_equal(loop_turn(e->loop, 0), 0);
+    polls = NULL;
+    assert_true(looks < MANY_TURNS); /* a few: how far a call was when the peer had read it is not known */
+
+    begin(e, fake_url(e->server, "/"), &good);
+    turn_until(e, &ended, 1);
+    assert_ok(&good.got, 200);
+    buf_done(&good.got.body);
+}
+
+/* All are ready at once, more than one turn serves. */
+static void serves_many_calls_that_are_ready_together(void **state)
+{
+    enum { CALLS = 300 };
+    struct env *e = *state;
+    struct order *got = calloc(CALLS, sizeof(*got));
+    const char *url = fake_url(e->other, "/");
+
+    ended = 0;
+    fake_default(e->other, (struct fake_answer){.held = true});
+    for (size_t i = 0; i < CALLS; i++)
+        begin(e, url, &got[i]);
+    while (fake_requests(e->other) < CALLS)
+        assert_int_equal(loop_turn(e->loop, 50), 0);
+    for (size_t i = 0; i < CALLS; i++)
+        fake_release(e->other);
+    turn_until(e, &ended, CALLS);
+    for (size_t i = 0; i < CALLS; i++) {
+        assert_ok(&got[i].got, 200);
+        buf_done(&got[i].got.body);
+    }
+    free(got);
+}
+
 #define TURNS(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown_all)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TURNS(unpacks_in_shares_of_turns),
-        TURNS(reads_plain_bodies_in_shares_of_turns),
-        TURNS(reads_redirects_in_shares_of_turns),
-        TURNS(waits_for_memory_while_it_unpacks),
+        TURNS(unpacks_in_shares_of_turns),           TURNS(reads_plain_bodies_in_shares_of_turns),
+        TURNS(reads_redirects_in_shares_of_turns),   TURNS(waits_for_memory_while_it_unpacks),
+        TURNS(turns_do_not_look_at_calls_that_wait), TURNS(serves_many_calls_that_are_ready_together),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
