@@ -105,10 +105,19 @@ static struct slot *placement_add_slot(struct placement *p, const char *object)
     return s;
 }
 
+static void slot_note_name(struct slot *s, const char *annotated_name)
+{
+    if (!annotated_name)
+        return;
+    free(s->annotated_name);
+    s->annotated_name = xstrdup(annotated_name);
+}
+
 static void slot_note_version(struct slot *s, const json_t *object)
 {
     (void)snprintf(s->uid, sizeof(s->uid), "%s", kube_uid(object));
     (void)snprintf(s->version, sizeof(s->version), "%s", kube_version(object));
+    slot_note_name(s, kube_annotation(object, PLACEMENT_SCORE_NAME));
 }
 
 static void placement_free_slot(struct slot *s)
@@ -120,6 +129,7 @@ static void placement_free_slot(struct slot *s)
     slot_forget_shown(s);
     json_decref(s->found);
     free(s->found_adjusted);
+    free(s->annotated_name);
     for (size_t i = 0; i < ARRAY_SIZE(s->conditions); i++)
         json_decref(s->conditions[i]);
     free(s->score_name);
@@ -256,6 +266,7 @@ static const struct {
     const char *done;
 } claims[] = {
     [CLAIM_LABEL] = {KUBE_WRITE_LABEL, "label restored"},
+    [CLAIM_NAME] = {KUBE_WRITE_LABEL, "AddOnPlacementScore named after another score"},
     [CLAIM_UNOWNED] = {KUBE_WRITE_ADOPT, "AddOnPlacementScore adopted"},
     [CLAIM_MOVED] = {KUBE_WRITE_TAKE_OVER, "AddOnPlacementScore taken over"},
 };
@@ -265,7 +276,12 @@ static void write_on_claimed(struct kube_object *o, struct kube_answer *a)
 {
     struct slot *s = write_slot(o);
 
-    if (s->claim == CLAIM_LABEL && a->verdict == KUBE_FORBIDDEN)
+    if (a->verdict == KUBE_OK || a->verdict == KUBE_FORBIDDEN)
+        slot_note_name(s, s->score_name); /* or it stays as it is */
+    if (s->claim == CLAIM_NAME && a->verdict == KUBE_FORBIDDEN)
+        log_warn("annotation not written, the optimizer takes the object for another score's",
+                 L_STR("object", s->object), L_STR("err", a->why));
+    else if (s->claim == CLAIM_LABEL && a->verdict == KUBE_FORBIDDEN)
         log_warn("label not restored, changes by other writers go unnoticed", L_STR("object", s->object),
                  L_STR("err", a->why));
     else if (!write_is_ok(s, a))
@@ -507,7 +523,10 @@ static void write_next(struct slot *s)
         kube_queue_done(p->writer.queue, s->object, true, -1);
         placement_remove(p, s);
     } else if (!slot_is_due(s, kube_wall(p->o.hub))) {
-        write_done(s, true);
+        if (s->wanted && s->exists && slot_is_misnamed(s)) /* after its items */
+            write_claim(s, CLAIM_NAME, NULL);
+        else
+            write_done(s, true);
     } else if (!s->exists) {
         write_create(s);
     } else {

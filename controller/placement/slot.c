@@ -115,6 +115,11 @@ json_t *slot_status_body(const struct slot *s, const struct placement_options *o
     return body;
 }
 
+bool slot_is_misnamed(const struct slot *s)
+{
+    return s->annotated_name && s->score_name && strcmp(s->annotated_name, s->score_name) != 0;
+}
+
 static void slot_drop_found(struct slot *s)
 {
     json_decref(TAKE_PTR(s->found));
@@ -126,6 +131,8 @@ static void slot_take_found(struct slot *s, const json_t *status, json_t *scores
     const json_t *adjusted = kube_condition(status, condition_words[CONDITION_ADJUSTED]);
 
     slot_drop_found(s);
+    if (slot_is_misnamed(s)) /* they belong to another score */
+        return;
     s->found = json_incref(scores);
     s->found_at_ms = now.ms;
     s->found_until_ms = kube_time_parse(kube_str(status, "validUntil", NULL)).ms;
@@ -198,14 +205,15 @@ void slot_forget_shown(struct slot *s)
 void slot_assign(struct slot *s, struct placement_scorer *scorer)
 {
     const char *name = scorer->score_name;
+    bool has_other = s->score_name != NULL;
 
     s->scorer = scorer;
     if (s->score_name && strcmp(s->score_name, name) == 0)
         return;
-    if (s->score_name) /* its items belong to another scorer: no fallback for this one */
-        slot_drop_found(s);
     free(s->score_name);
     s->score_name = xstrdup(name);
+    if (has_other || slot_is_misnamed(s)) /* its items belong to another scorer: no fallback for this one */
+        slot_drop_found(s);
     s->batch = batch_unref(s->batch);
     s->last = batch_unref(s->last);
     slot_forget_shown(s);

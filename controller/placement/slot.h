@@ -38,6 +38,7 @@ enum slot_items {
 /* Why this agent puts its name on an object that it did not create just now. */
 enum slot_claim {
     CLAIM_LABEL,   /* ours has lost its label */
+    CLAIM_NAME,    /* ours was another score's, of a name that leads to the same object */
     CLAIM_UNOWNED, /* it is nobody's */
     CLAIM_MOVED,   /* the agent of this add-on in another namespace had it */
 };
@@ -65,6 +66,7 @@ struct slot {
     char *found_adjusted; /* by what, as the condition found with them says; NULL: they are not */
     enum slot_items items;
     bool lacks_items;               /* the last round succeeded and led to no item: `Scored` says why */
+    char *annotated_name;           /* of the score whose object it is on the hub; NULL: not known */
     struct timer late;              /* at slot_look_again_at(); set by placement */
     json_t *conditions[CONDITIONS]; /* metav1.Condition; NULL: not known yet */
     unix_ms updated_at;
@@ -102,6 +104,9 @@ void slot_note_ours(struct slot *s);
 void slot_note_foreign(struct slot *s);
 /* The invariants of a slot. Where a turn of the queue begins, and where it ends. */
 void slot_check(const struct slot *s);
+
+/* Whether the object on the hub is still called another score's. */
+bool slot_is_misnamed(const struct slot *s);
 
 /* Frees what `shown` holds. */
 void slot_forget_shown(struct slot *s);

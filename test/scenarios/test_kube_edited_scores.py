@@ -16,6 +16,10 @@ def kubectl(kube, *words):
     assert done.returncode == 0, done.stderr
 
 
+def annotation(kube, name, key):
+    return kube.object(name)["metadata"]["annotations"][f"{DOMAIN}/{key}"]
+
+
 def edit(kube, name, **status):
     patch = json.dumps({"status": status})
     kubectl(kube, "patch", "addonplacementscore", name, "--subresource=status", "--type=merge", f"--patch={patch}")
@@ -49,6 +53,18 @@ def test_scores_found_after_a_restart_are_put_back(kube, fake, start_agent):
     kube.wait_items("s", {"s": 40})
     kube.delete(SCORES.format(CLUSTER) + "/s")
     kube.wait_items("s", {"s": 40})
+
+
+def test_the_score_of_a_renamed_scorer_is_named(kube, fake, start_agent):
+    """Both names lead to one object, which the optimizer knows by the annotation."""
+    url = fake.on("/s", results({"node": "n1"}, 1))
+    kube.configure(summary("my_score", url, interval=2, scoreDimensionFormat="${node}"))
+    start_agent({}, *kube.flags())
+    kube.wait_items("my-score", {"n1": 1})
+    kube.configure(summary("My.Score", url, interval=2, scoreDimensionFormat="${node}"), summary("my-score", url, interval=2))
+    kube.wait_items("my-score", {"my-score": 1})
+    wait_until(lambda: annotation(kube, "my-score", "score-name") == "my-score", "the annotation follows")
+    assert annotation(kube, "my.score", "score-name") == "My.Score"
 
 
 def test_the_metadata_of_others_is_theirs(kube, fake, start_agent):

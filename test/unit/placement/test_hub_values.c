@@ -301,6 +301,35 @@ static void writes_found_items_again_when_the_object_vanishes(void **state)
     assert_status(w, nth_write(w, 3), 7, end, "False");
 }
 
+/* "my-score" was the object of a score of another name, before the scorer was renamed while no agent ran. */
+static void takes_over_no_items_of_another_score(void **state)
+{
+    struct world *w = *state;
+    json_t *o;
+    size_t i;
+
+    begin(w, fake_kube_text(
+                 w->f,
+                 "{\"metadata\":{\"namespace\":\"c1\",\"name\":\"my-score\",\"resourceVersion\":\"5\","
+                 "\"labels\":{\"dynamic-scoring.open-cluster-management.io/managed-by\":\"agent\"},"
+                 "\"annotations\":{\"dynamic-scoring.open-cluster-management.io/owner\":\"ns/addon\","
+                 "\"dynamic-scoring.open-cluster-management.io/score-name\":\"my-score\"}},"
+                 "\"status\":{\"scores\":[{\"name\":\"x\",\"value\":7}],\"validUntil\":\"%s\"}}",
+                 until(w, 100000)));
+    push(w, "/s", 500, "no");
+    push(w, SCORES, 200, "{}");
+    push(w, SCORES, 200, "{}");
+    add_scorer(w, ", fallbackScore: -9");
+    round_to(w, 2000);
+    i = nth_write(w, 2);
+    assert_status(w, i - 1, -9, until(w, 180000), "False");
+    assert_asked(w, i, "PATCH " SCORES "/my-score");
+    o = body_of(w, i);
+    assert_string_equal(kube_annotation(o, "dynamic-scoring.open-cluster-management.io/score-name"),
+                        "My_Score");
+    json_decref(o);
+}
+
 /* Written by a wrong clock, or by hand. */
 static void ends_what_it_found_no_later_than_its_own_scores(void **state)
 {
@@ -322,6 +351,7 @@ int main(void)
         TEST(adjusts_what_it_found),
         TEST(adjusts_nothing_twice),
         TEST(writes_found_items_again_when_the_object_vanishes),
+        TEST(takes_over_no_items_of_another_score),
         TEST(ends_what_it_found_no_later_than_its_own_scores),
     };
 
