@@ -798,10 +798,14 @@ static void placement_assign(struct placement *p, struct placement_scorer *score
     placement_refresh(p, s);
 }
 
+/* A scorer that is added again before its object is deleted is another one. */
 static void placement_release_slots(struct placement *p)
 {
-    for (size_t i = 0; i < p->n; i++)
+    for (size_t i = 0; i < p->n; i++) {
+        if (!p->slots[i]->scorer)
+            slot_forget_scorer(p->slots[i]);
         p->slots[i]->scorer = NULL;
+    }
 }
 
 /* ---- Adjustments ---- */

@@ -202,22 +202,29 @@ void slot_forget_shown(struct slot *s)
     summary_done(&s->shown_summary);
 }
 
-void slot_assign(struct slot *s, struct placement_scorer *scorer)
+void slot_forget_scorer(struct slot *s)
 {
-    const char *name = scorer->score_name;
-    bool has_other = s->score_name != NULL;
-
-    s->scorer = scorer;
-    if (s->score_name && strcmp(s->score_name, name) == 0)
+    if (!s->score_name)
         return;
-    free(s->score_name);
-    s->score_name = xstrdup(name);
-    if (has_other || slot_is_misnamed(s)) /* its items belong to another scorer: no fallback for this one */
-        slot_drop_found(s);
+    free(TAKE_PTR(s->score_name));
+    slot_drop_found(s);
     s->batch = batch_unref(s->batch);
     s->last = batch_unref(s->last);
     slot_forget_shown(s);
     s->wanted = false;
+}
+
+void slot_assign(struct slot *s, struct placement_scorer *scorer)
+{
+    const char *name = scorer->score_name;
+
+    s->scorer = scorer;
+    if (s->score_name && strcmp(s->score_name, name) == 0)
+        return;
+    slot_forget_scorer(s);
+    s->score_name = xstrdup(name);
+    if (slot_is_misnamed(s)) /* the items found belong to another score: no fallback for this one */
+        slot_drop_found(s);
 }
 
 /* Until when those found on the hub are good: no longer than ours could be, whatever wrote the time there. */
@@ -526,10 +533,11 @@ void slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
     struct items *shown = &made;
     struct batch *batch = s->scorer->batch;
     bool new_batch = batch && batch != s->batch;
+    bool is_told = s->scorer->has_ended || s->scorer->summary->suspended_since; /* how the scorer fares */
     struct adjuster by;
     uint64_t conditions;
 
-    if (!s->scorer->has_ended && !s->scorer->summary->suspended_since)
+    if (!s->wanted && !is_told)
         return;
     s->updated_at = now;
     placement_scorer_follow_clock(s->scorer, o->hub);
@@ -550,7 +558,9 @@ void slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
         s->last_until_ms = s->valid_until_ms;
         slot_drop_found(s);
     }
-    slot_set_scored(s, &made, shown);
+    /* What a suspended scorer found on the hub stays, also when it is resumed, until a round has ended. */
+    if (is_told || s->items != ITEMS_FOUND)
+        slot_set_scored(s, &made, shown);
     slot_set_clamped(s, shown);
     slot_set_rounded(s, shown);
     slot_set_truncated(s, shown);

@@ -93,6 +93,8 @@ struct slot {
     int64_t sent_until_ms;
 };
 
+/* What came from the scorer that the object had, items found included, is nobody's. */
+void slot_forget_scorer(struct slot *s);
 /* Assigns the object to the scorer, forgetting another scorer's state. */
 void slot_assign(struct slot *s, struct placement_scorer *scorer);
 /* Derives the wanted state from the scorer's last round, and counts it in the metrics. */

@@ -219,6 +219,29 @@ static void writes_again_after_a_lost_answer(void **state)
     (void)nth_write(w, 3);
 }
 
+/* ---- A scorer that is removed, and added again ---- */
+
+/* Perhaps with another source: what the removed one said is gone, also where its object still is. */
+static void gives_a_scorer_added_again_no_scores_of_the_removed_one(void **state)
+{
+    struct world *w = *state;
+
+    begin(w, "");
+    first_write(w);
+    fake_push(w->f->server, (struct fake_answer){.body = "{}", .held = true, .only_path = SCORES});
+    placement_sync(w->placement, &(struct summaries){0}, 3);
+    assert_asked(w, 5, "DELETE " SCORES "/my-score");
+    placement_sync(w->placement, &w->summaries, 3);
+    fake_release(w->f->server);
+    fake_kube_idle(w->f);
+    assert_int_equal(fake_requests(w->f->server), 6);
+    push_scores(w, 7);
+    push(w, SCORES, 201, "{}");
+    push(w, SCORES, 200, "{}");
+    round_to(w, 60000);
+    assert_status(w, nth_write(w, 2), 7, until(w, 180000), "True");
+}
+
 /* ---- Items that an earlier process has left ---- */
 
 #define SLOW "{\"name\":\"slow\",\"scoreName\":\"*\",\"add\":-30}"
@@ -301,6 +324,33 @@ static void writes_found_items_again_when_the_object_vanishes(void **state)
     assert_status(w, nth_write(w, 3), 7, end, "False");
 }
 
+/* An agent that started while the scorer was suspended. The scores found end, also while the first round
+ * hangs. */
+static void ends_what_it_found_before_the_first_round_has_ended(void **state)
+{
+    struct world *w = *state;
+    const char *end = until(w, 100000), *status;
+    size_t i;
+
+    status = fake_kube_text(w->f, "{\"scores\":[{\"name\":\"x\",\"value\":7}],\"validUntil\":\"%s\"}", end);
+    w->limits.round_ms = 600000;
+    begin(w, fake_kube_text(w->f, OWNED, "my-score", "ns/addon", status));
+    push(w, SCORES "/my-score", 200, "{}");
+    add_scorer(w, ", fallbackScore: -9, timeout: 9m, since: '2026-11-21T06:00:00Z'");
+    assert_status(w, nth_write(w, 1), 7, end, "False");
+    fake_push(w->f->server, (struct fake_answer){.mode = FAKE_HANG, .only_path = "/s"});
+    change_scorer(w, ", fallbackScore: -9, timeout: 9m");
+    fake_kube_advance(w->f, 2000);
+    (void)nth_write(w, 1);
+    push(w, SCORES "/my-score", 200, "{}");
+    fake_kube_advance(w->f, 98000);
+    i = nth_write(w, 2);
+    assert_status(w, i, -9, until(w, 180000), "False");
+    assert_condition(
+        w, i, "Scored", "Expired",
+        "the scores of the last round have expired, and none has ended since; fallbackScore is used");
+}
+
 /* "my-score" was the object of a score of another name, before the scorer was renamed while no agent ran. */
 static void takes_over_no_items_of_another_score(void **state)
 {
@@ -348,9 +398,11 @@ int main(void)
         TEST(says_that_scores_have_expired_while_a_round_hangs),
         TEST(ends_scores_in_time_when_its_clock_is_set),
         TEST(writes_again_after_a_lost_answer),
+        TEST(gives_a_scorer_added_again_no_scores_of_the_removed_one),
         TEST(adjusts_what_it_found),
         TEST(adjusts_nothing_twice),
         TEST(writes_found_items_again_when_the_object_vanishes),
+        TEST(ends_what_it_found_before_the_first_round_has_ended),
         TEST(takes_over_no_items_of_another_score),
         TEST(ends_what_it_found_no_later_than_its_own_scores),
     };

@@ -136,8 +136,8 @@ static inline void begin(struct world *w, const char *items)
     fake_kube_requests(w->f, 2);
 }
 
-/* A scorer of one-minute rounds whose first is asked for with the next request. */
-static inline void add_scorer(struct world *w, const char *extra)
+/* The list of one scorer of one-minute rounds. */
+static inline void read_list(struct world *w, const char *extra)
 {
     CLEANUP(cleanup_doc_free) struct doc *d = NULL;
     CLEANUP(problems_done) struct problems p = {0};
@@ -149,8 +149,26 @@ static inline void add_scorer(struct world *w, const char *extra)
     assert_int_equal(doc_parse(&d, str_of(text), &p), 0);
     summaries_parse(&w->summaries, d->root, PROBLEM_ERROR, &p);
     assert_int_equal(w->summaries.n, 1);
+}
+
+/* Its first round is asked for with the next request. */
+static inline void add_scorer(struct world *w, const char *extra)
+{
+    read_list(w, extra);
     w->scorer = scorer_new(&w->env, &w->summaries.list[0]);
     placement_sync(w->placement, &w->summaries, w->limits.stale_intervals);
+}
+
+/* The hub sends the list anew. */
+static inline void change_scorer(struct world *w, const char *extra)
+{
+    struct summaries was = w->summaries;
+
+    w->summaries = (struct summaries){0};
+    read_list(w, extra);
+    scorer_change(w->scorer, &w->summaries.list[0]);
+    placement_sync(w->placement, &w->summaries, w->limits.stale_intervals);
+    summaries_done(&was);
 }
 
 /* Runs the next round. */
