@@ -597,8 +597,8 @@ static void placement_on_set(void *arg, json_t *object)
     s->takes_over = moved;
     is_overtaken = s->scorer && s->written && kube_object_is_overtaken(&s->write);
     if (is_overtaken && (!s->wanted || s->hash != s->written_hash)) {
-        slot_forget_written(
-            s); /* the wanted state, which waits to be written, may be that one again by then */
+        /* The wanted state, which waits to be written, may by then be the one that was there before. */
+        slot_forget_written(s);
     } else if (is_overtaken && !slot_matches(s, &p->o, object)) {
         log_info("AddOnPlacementScore changed by another writer, writing it again",
                  L_STR("object", s->object));

@@ -96,6 +96,10 @@ static enum http_cause cause_of_code(const struct http_call *c, CURLcode code, e
         return CAUSE_TLS_CLIENT_REFUSED;
     if (is_not_http(c, code))
         return CAUSE_NOT_HTTP;
+    /* An HTTP proxy resolves the server's name, so this was the proxy's own: libcurl 8.14 now and then has
+     * the wrong code for it. */
+    if (cause == CAUSE_DNS && proxy == PROXY_USED)
+        return CAUSE_PROXY_DNS;
     if (cause == CAUSE_CONNECT && proxy == PROXY_USED)
         return CAUSE_PROXY_CONNECT;
     if (cause == CAUSE_DEADLINE && proxy == PROXY_USED && !is_past_proxy(c))
