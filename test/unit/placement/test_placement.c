@@ -1,4 +1,6 @@
 /* The requests to the hub, step by step. */
+#include "controller/placement/adjust.h"
+#include "test/unit/placement/placement_world.h"
 #include "test/unit/placement/writes_world.h"
 
 static void creates_an_object_then_writes_its_status(void **state)
@@ -390,6 +392,81 @@ static void writes_an_empty_result_at_once_without_a_fallback(void **state)
     json_decref(o);
 }
 
+/* Two scorers, of whose rounds the test tells the placement itself. */
+static void add_two_scorers(struct world *w)
+{
+    CLEANUP(cleanup_doc_free) struct doc *d = NULL;
+    CLEANUP(problems_done) struct problems p = {0};
+    const char *text = "- {scoreName: one, sourceType: None, scoringEndpoint: 'http://a.example/s'}\n"
+                       "- {scoreName: two, sourceType: None, scoringEndpoint: 'http://a.example/s'}\n";
+
+    problems_init(&p, "f");
+    assert_int_equal(doc_parse(&d, str_of(text), &p), 0);
+    summaries_parse(&w->summaries, d->root, PROBLEM_ERROR, &p);
+    assert_int_equal(w->summaries.n, 2);
+    placement_sync(w->placement, &w->summaries, w->limits.stale_intervals);
+}
+
+static void end_round(struct world *w, const char *score_name, double score)
+{
+    const int64_t life_ms = 180000;
+    const struct result result = {"n1", "", score};
+    const struct round_outcome o = {.reason = "",
+                                    .results = 1,
+                                    .batch = batch_of(score_name, &result, 1),
+                                    .life_ms = life_ms,
+                                    .expires_ms = w->f->clock.wall.ms + life_ms};
+
+    placement_round_ended(w->placement, score_name, &o);
+    (void)batch_unref(o.batch);
+}
+
+static void adjust_until(struct world *w, const char *end)
+{
+    const char *text =
+        fake_kube_text(w->f, "[{\"name\":\"out\",\"scoreName\":\"*\",\"set\":-100,\"until\":\"%s\"}]", end);
+    struct adjustments list = {0};
+    char why[ADJUST_WHY_BYTES];
+
+    assert_int_equal(adjustments_parse(&list, str_of(text), why), 0);
+    placement_adjust(w->placement, &list);
+}
+
+/* The object's first round: a create and a status, requests i and i + 1. */
+static void first_round_is_adjusted(struct world *w, const char *score_name, size_t i)
+{
+    push(w, SCORES, 201, "{}");
+    push(w, SCORES, 200, "{}");
+    end_round(w, score_name, 41);
+    fake_kube_requests(w->f, i + 2);
+    fake_kube_idle(w->f);
+    assert_status(w, i + 1, -100, until(w, 180000), "True");
+}
+
+/* The clock is set beyond the end, so that a round comes before the timer, which runs by the other clock. */
+static void ends_an_adjustment_everywhere_when_one_round_comes_before_its_timer(void **state)
+{
+    struct world *w = *state;
+
+    begin(w, "");
+    adjust_until(w, until(w, 10000));
+    add_two_scorers(w);
+    first_round_is_adjusted(w, "one", 2);
+    first_round_is_adjusted(w, "two", 4);
+
+    w->f->clock.wall.ms += 11000;
+    fake_kube_idle(w->f);
+    assert_int_equal(fake_requests(w->f->server), 6); /* the timer has not seen it */
+
+    push(w, SCORES, 200, "{}");
+    push(w, SCORES, 200, "{}");
+    end_round(w, "one", 41);
+    assert_asked(w, 6, "PATCH " SCORES "/one/status");
+    assert_status(w, 6, 41, until(w, 180000), "True");
+    assert_asked(w, 7, "PATCH " SCORES "/two/status");
+    assert_status(w, 7, 41, until(w, 169000), "True");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -411,6 +488,7 @@ int main(void)
         TEST(keeps_the_last_scores_of_an_empty_result_then_falls_back),
         TEST(falls_back_to_the_one_item_of_a_scorer_that_never_had_any),
         TEST(writes_an_empty_result_at_once_without_a_fallback),
+        TEST(ends_an_adjustment_everywhere_when_one_round_comes_before_its_timer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
