@@ -220,7 +220,7 @@ static void hub_see_scorer(struct hub *h, const char *name, json_t *object)
     if (changes & CHANGE_EDITED)
         statuses_hurry_scorer(&h->statuses, name);
     else
-        statuses_look_at_scorer(&h->statuses, name);
+        statuses_see_scorer(&h->statuses, name);
 }
 
 static void hub_see_config(struct hub *h, const char *name, json_t *object)
@@ -234,7 +234,7 @@ static void hub_see_config(struct hub *h, const char *name, json_t *object)
     if (changes & CHANGE_EDITED)
         statuses_hurry_config(&h->statuses, name);
     else if (changes & CHANGE_STATUS)
-        statuses_look_at_config(&h->statuses, name);
+        statuses_see_config(&h->statuses, name);
 }
 
 static void hub_note_placements(struct hub *h)

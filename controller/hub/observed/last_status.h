@@ -10,9 +10,10 @@ struct last_status {
     json_t *result; /* what the server stored: a CRD of another make may prune members */
     char *key;      /* in the queue; NULL: nothing was written yet */
     struct kube_object status, finalizer;
-    bool event_sent; /* of a fight that is on over either */
-    json_t *sending; /* the status under way */
-    json_t *before;  /* the object's status until then */
+    bool is_look_due; /* for another reason than that the watch shows our own write */
+    bool event_sent;  /* of a fight that is on over either */
+    json_t *sending;  /* the status under way */
+    json_t *before;   /* the object's status until then */
 };
 
 /* The part of the object that others fight over; NULL: none. */

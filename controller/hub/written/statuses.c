@@ -216,12 +216,24 @@ static bool subject_find(struct statuses *st, const char *key, struct subject *r
 
 /* ---- What to look at ---- */
 
-static void status_look_at(struct statuses *st, const char *prefix, const char *name)
+/* Leads to a look, unless it is our own write that the watch shows. */
+static void status_see(struct statuses *st, const char *prefix, const char *name)
 {
     CLEANUP(cleanup_free) char *key = xasprintf("%s%s", prefix, name);
 
     if (st->is_active)
         kube_queue_add(st->writer.queue, key);
+}
+
+static void status_look_at(struct statuses *st, const char *prefix, const char *name)
+{
+    CLEANUP(cleanup_free) char *key = xasprintf("%s%s", prefix, name);
+    struct subject s;
+
+    if (!st->is_active || !subject_find(st, key, &s))
+        return;
+    s.last->is_look_due = true;
+    kube_queue_add(st->writer.queue, key);
 }
 
 static void status_hurry(struct statuses *st, const char *prefix, const char *name)
@@ -231,6 +243,16 @@ static void status_hurry(struct statuses *st, const char *prefix, const char *na
     if (st->is_active)
         kube_queue_forget(st->writer.queue, key);
     status_look_at(st, prefix, name);
+}
+
+void statuses_see_scorer(struct statuses *st, const char *name)
+{
+    status_see(st, KEY_OF_SCORER, name);
+}
+
+void statuses_see_config(struct statuses *st, const char *name)
+{
+    status_see(st, KEY_OF_CONFIG, name);
 }
 
 void statuses_look_at_scorer(struct statuses *st, const char *name)
@@ -335,6 +357,7 @@ static void status_on_fight(void *arg, struct kube_object *o)
         account_fight(st->events, s.object, s.resource, text);
     }
     s.last->event_sent = last_status_fought(s.last) != NULL;
+    s.last->is_look_due = true;
     if (st->is_active)
         kube_queue_add(st->writer.queue, o->key);
     statuses_look_at_config(st, HUB_CONFIG);
@@ -403,6 +426,8 @@ static void status_on_written(struct kube_object *o, struct kube_answer *a)
         kube_object_clear_error(&s.last->status);
     else
         kube_object_set_error(&s.last->status, a->why);
+    if (!ok) /* also if it was written all the same: that is found out by looking */
+        s.last->is_look_due = true;
     /* After a finalizer comes the status, once the watch has shown the version that it led to. */
     kube_object_end(o, ok || a->verdict == KUBE_NOT_FOUND, a->retry_after_ms);
 }
@@ -428,6 +453,7 @@ static void status_write_finalizers(struct statuses *st, const char *key, const 
     struct kube_goal goal = {KUBE_GOAL_NEW, 0};
 
     status_begin_writes(st, key, l);
+    l->is_look_due = true; /* after it comes the status */
     kube_object_look_for_rival(&l->finalizer, s->object);
     if (!object_is_deleting(s->object)) /* it is the one that others have removed */
         goal.kind = KUBE_GOAL_REPAIR;
@@ -504,14 +530,42 @@ static bool subject_is_outdated(const struct subject *s)
                       kube_object_see(&l->finalizer, s->object) == KUBE_SEEN_OLD);
 }
 
+/* The watch shows our own write, and nobody has asked for a look since. The write replaced all members of
+ * the status that are ours, but left the finalizers alone: another writer may have changed them just
+ * before it. */
+static bool subject_is_as_written(const struct statuses *st, const struct subject *s)
+{
+    const struct last_status *l = s->last;
+    json_auto_t *finalizers = NULL;
+
+    if (l->is_look_due || !l->key)
+        return false;
+    if (kube_object_see(&l->status, s->object) != KUBE_SEEN_OWN &&
+        kube_object_see(&l->finalizer, s->object) != KUBE_SEEN_OWN)
+        return false;
+    finalizers = s->config ? config_finalizer_patch(st->seen, s->config) : NULL;
+    return !finalizers;
+}
+
+/* Whether a write has been started. */
+static bool status_take_turn(struct statuses *st, const char *key)
+{
+    struct subject s;
+
+    if (!st->is_active || !subject_find(st, key, &s))
+        return false;
+    if (subject_is_outdated(&s) || subject_is_as_written(st, &s))
+        return false;
+    s.last->is_look_due = false;
+    return status_reconcile(st, key, &s);
+}
+
 /* The queue's work. */
 static void status_on_turn(void *arg, const char *key)
 {
     struct statuses *st = arg;
-    struct subject s;
-    bool is_known = st->is_active && subject_find(st, key, &s);
 
-    if (!is_known || subject_is_outdated(&s) || !status_reconcile(st, key, &s))
+    if (!status_take_turn(st, key))
         kube_queue_done(st->writer.queue, key, true, -1);
 }
 

@@ -28,6 +28,10 @@ void statuses_start(struct statuses *st);
 /* Another controller writes from now on: cancels what is under way, and forgets what was written. */
 void statuses_stop(struct statuses *st);
 
+/* The watch shows the object, whose spec is as before. Looks at its status unless it shows our own write: in
+ * a roll-out counts change all the time, and each write would lead to the next. */
+void statuses_see_scorer(struct statuses *st, const char *name);
+void statuses_see_config(struct statuses *st, const char *name);
 /* Looks at the status as soon as it is its turn. */
 void statuses_look_at_scorer(struct statuses *st, const char *name);
 void statuses_look_at_config(struct statuses *st, const char *name);

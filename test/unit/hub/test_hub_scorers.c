@@ -185,6 +185,117 @@ static void makes_no_plan_for_a_change_of_status(void **state)
     assert_ptr_equal(hub_fleet(w->hub).plan, plan);
 }
 
+#define OWN_SPEC                                                                                   \
+    "{\"configURL\":\"http://scorer.invalid/config\",\"configSyncMode\":\"None\",\"healthCheck\":" \
+    "\"None\",\"source\":{\"type\":\"None\"},\"scoring\":{\"params\":{\"name\":\"score\",\"interval\":60}}}"
+
+static size_t count_statuses(struct world *w)
+{
+    size_t n = 0;
+
+    while (status_patch(w, "dynamicscorers/s/status", n))
+        n++;
+    return n;
+}
+
+/* What the API server makes of a merge patch. */
+static void merge(json_t *into, const char *patch)
+{
+    json_t *body = json_loads(patch, 0, NULL), *value;
+    const char *name;
+
+    json_object_foreach(json_object_get(body, "status"), name, value)
+    {
+        if (json_is_null(value))
+            (void)json_object_del(into, name);
+        else
+            assert_int_equal(json_object_set(into, name, value), 0);
+    }
+    json_decref(body);
+}
+
+enum { FIRST_VERSION = 100 }; /* that a write of the status leads to */
+
+/* The watch shows the scorer with all that has been written of its status. */
+static void show_written_status(struct world *w)
+{
+    json_t *status = json_object();
+    size_t n = count_statuses(w);
+    char *text;
+
+    for (size_t i = 0; i < n; i++)
+        merge(status, status_patch(w, "dynamicscorers/s/status", i)->body);
+    text = json_dumps(status, 0);
+    show(w, HUB_SCORERS,
+         fake_kube_text(w->f,
+                        "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"generation\":1,\"resourceVersion\":"
+                        "\"%zu\"},\"status\":%s,\"spec\":" OWN_SPEC "}",
+                        FIRST_VERSION + n - 1, text));
+    free(text);
+    json_decref(status);
+}
+
+static void show_applied_work(struct world *w, const char *name)
+{
+    json_t *work = json_loads(wait_written(w, "POST", name)->body, 0, NULL);
+    json_t *metadata = json_object_get(work, "metadata");
+    char *text;
+
+    assert_int_equal(json_object_set_new(metadata, "resourceVersion", json_string("8")), 0);
+    assert_int_equal(json_object_set_new(metadata, "generation", json_integer(1)), 0);
+    assert_int_equal(json_object_set_new(work, "status",
+                                         json_pack("{s:[{s:s,s:s,s:i}]}", "conditions", "type", "Applied",
+                                                   "status", "True", "observedGeneration", 1)),
+                     0);
+    text = json_dumps(work, 0);
+    show_work(w, text, name);
+    free(text);
+    json_decref(work);
+}
+
+/* Each write of a status is shown by the watch, which is a reason to look again. While clusters keep changing
+ * this must not lead to the next write: that waits until the fleet is counted anew. */
+static void follows_clusters_at_a_pace_of_its_own(void **state)
+{
+    enum { CLUSTERS = 8, MOST_WRITES = 2 * CLUSTERS };
+    struct world *w = *state;
+    size_t before;
+
+    show_config(w, HELD);
+    for (unsigned i = 0; i < CLUSTERS; i++) {
+        const char *name = fake_kube_text(w->f, "c%u", i);
+
+        fake_push(w->f->server,
+                  (struct fake_answer){.status = 201,
+                                       .body = "{\"metadata\":{\"resourceVersion\":\"7\"}}",
+                                       .only_path = fake_kube_text(w->f, WORKS "%s/manifestworks", name)});
+        show_cluster(w, name);
+    }
+    for (unsigned i = 0; i < MOST_WRITES; i++)
+        fake_push(w->f->server, (struct fake_answer){.body = fake_kube_text(
+                                                         w->f, "{\"metadata\":{\"resourceVersion\":\"%u\"}}",
+                                                         FIRST_VERSION + i),
+                                                     .only_path = OURS "dynamicscorers/s/status"});
+    show(w, HUB_SCORERS,
+         "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"generation\":1},\"spec\":" OWN_SPEC "}");
+    for (unsigned i = 0; i < CLUSTERS; i++)
+        (void)wait_written(w, "POST", fake_kube_text(w->f, "c%u", i));
+    pass_time(w, 3000);
+    show_written_status(w);
+    pass_time(w, 3000);
+    before = count_statuses(w);
+    assert_in_range(before, 1, SIZE_MAX);
+
+    for (unsigned i = 0; i < CLUSTERS; i++) {
+        show_applied_work(w, fake_kube_text(w->f, "c%u", i));
+        show_written_status(w);
+        fake_kube_idle(w->f);
+    }
+    assert_int_equal(count_statuses(w), before);
+    pass_time(w, 2000);
+    assert_int_equal(count_statuses(w), before + 1); /* about all of them */
+}
+
 static size_t count_finalizers(struct world *w)
 {
     size_t n = 0;
@@ -209,6 +320,23 @@ static void waits_for_the_watch_after_a_finalizer(void **state)
     pass_time(w, 400);
     assert_int_equal(count_finalizers(w), 1);
     assert_non_null(status_patch(w, HUB_CONFIG "/status", 0));
+}
+
+/* Our write of a status says nothing of finalizers: the watch may show it without ours. */
+static void puts_back_a_finalizer_that_went_before_a_status(void **state)
+{
+    struct world *w = *state;
+
+    fake_push(w->f->server,
+              (struct fake_answer){.body = "{\"metadata\":{\"resourceVersion\":\"7\"}}",
+                                   .only_path = OURS "dynamicscoringconfigs/" HUB_CONFIG "/status"});
+    show_config(w, ",\"resourceVersion\":\"5\"" HELD);
+    pass_time(w, 4000);
+    assert_non_null(status_patch(w, HUB_CONFIG "/status", 0));
+    assert_int_equal(count_finalizers(w), 0);
+    show_config(w, ",\"resourceVersion\":\"7\"");
+    pass_time(w, 400); /* the next look at all statuses is later */
+    assert_int_equal(count_finalizers(w), 1);
 }
 
 static void show_full(struct world *w, struct fake_server *api, unsigned generation, const char *scoring)
@@ -315,7 +443,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(forgets_writes_from_before_another_leader, setup, teardown),
         cmocka_unit_test_setup_teardown(writes_no_status_before_the_first_plan, setup, teardown),
         cmocka_unit_test_setup_teardown(makes_no_plan_for_a_change_of_status, setup, teardown),
+        cmocka_unit_test_setup_teardown(follows_clusters_at_a_pace_of_its_own, setup, teardown),
         cmocka_unit_test_setup_teardown(waits_for_the_watch_after_a_finalizer, setup, teardown),
+        cmocka_unit_test_setup_teardown(puts_back_a_finalizer_that_went_before_a_status, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
