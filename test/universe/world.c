@@ -158,11 +158,20 @@ void check_secrets(struct str text, const char *where)
         violated(ORACLE_PAGES, "a token of an API server is in %s: %.*s", where, STR_ARG(text));
 }
 
+/* A life begins with what the one before has left, which may be that of a life whose clock had gone back. */
+static void note_spool_read(struct sim_node *a)
+{
+    if (a->back_life > 0 && a->life == a->back_life + 1)
+        a->back_life = a->life;
+}
+
 void world_on_log(struct str line)
 {
     if (!sim_process || sim_process->dead)
         return;
     check_secrets(line, "the log");
+    if (memmem(line.p, line.n, "msg=\"spool read\"", 16))
+        note_spool_read(&universe.nodes[sim_process->node]);
     reached[REACHED_EXPIRED] += memmem(line.p, line.n, "scores expired", 14) != NULL;
     reached[REACHED_SUSPENDED] += memmem(line.p, line.n, "suspended", 9) != NULL;
     reached[REACHED_FOREIGN] += memmem(line.p, line.n, "was created by another", 22) != NULL;
