@@ -31,6 +31,7 @@ enum {
     /* After a change that is no view of the past, the hub may do as it says for so long, as its streams may
      * have ended, and the API server may be away. */
     SETTLED_MS = 60 * 1000,
+    NOTICED_MS = 240 * 1000, /* 150 s without a bookmark, and a list with a back-off of up to a minute */
 };
 
 static struct {
@@ -368,13 +369,24 @@ void past_note_configmap(int cluster)
             p.listed_at[cluster][s] = sim_now_ms;
 }
 
-/* An agent deletes no scores of a scorer that its ConfigMap has had for long. */
+/* Whether the agent could see for so long what its own API server has. */
+static bool sees_its_cluster(const struct sim_node *a, int64_t ms)
+{
+    int64_t at = sim_now_ms - ms;
+
+    return kube_calm_since(a->cluster) < at && a->partition_until < at && a->process->stands_until < at &&
+           a->since < at && !etcd_lists_lagged(a->cluster, ms);
+}
+
+/* An agent deletes no scores of a scorer that its ConfigMap has had for long. So long that it has noticed a
+ * stream that died without a sign, for which it waits for more than two bookmarks: a scorer that it does not
+ * know of has no scores to lose until then. */
 void past_check_scores_deleted(const struct sim_node *from, const char *name)
 {
     unsigned scorer = (unsigned)(name[1] - '0');
     int64_t at = p.listed_at[from->cluster][scorer];
 
-    if (at && sim_now_ms - at >= SETTLED_MS && !etcd_lists_lagged(from->cluster, SETTLED_MS))
+    if (at && sim_now_ms - at >= NOTICED_MS && sees_its_cluster(from, NOTICED_MS))
         violated(ORACLE_FLEET, "a%d deletes the scores of s%u, which its ConfigMap has had for %lld ms",
                  from->id, scorer, (long long)(sim_now_ms - at));
 }
