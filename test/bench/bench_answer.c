@@ -16,6 +16,7 @@ enum { REPEATS = 15, PEER_REPEATS = 3, LABEL_MAX = 256 };
 
 struct work {
     struct buf body, churned; /* the second has other series in one place of a hundred */
+    struct buf other;         /* and this one in all places */
     char *copy;
     size_t results;
     struct batch_builder *builder;
@@ -56,6 +57,14 @@ static void next_round_churned(void *arg)
     round_with(w, w->builder, w->turn ? &w->churned : &w->body);
 }
 
+static void next_round_new(void *arg)
+{
+    struct work *w = arg;
+
+    w->turn = !w->turn;
+    round_with(w, w->builder, w->turn ? &w->other : &w->body);
+}
+
 /* Decodes the answer and looks at every label and score: less than an agent has to do. */
 static void walk(void *arg)
 {
@@ -86,11 +95,15 @@ static void copy(void *arg)
 
 static void measure(size_t results)
 {
-    struct work w = {.body = {.max = SIZE_MAX / 2}, .churned = {.max = SIZE_MAX / 2}, .results = results};
+    struct work w = {.body = {.max = SIZE_MAX / 2},
+                     .churned = {.max = SIZE_MAX / 2},
+                     .other = {.max = SIZE_MAX / 2},
+                     .results = results};
     unsigned n = (unsigned)results;
 
     gen_scoring_answer(&w.body, (int)results, 0, 0);
     gen_scoring_answer(&w.churned, (int)results, 0, 100);
+    gen_scoring_answer(&w.other, (int)results, 0, 1);
     w.copy = malloc(w.body.n);
     must(w.copy);
     w.builder = batch_builder_new("cluster-1", "sample_my_score", 1u << 24);
@@ -98,12 +111,14 @@ static void measure(size_t results)
     measure_print(measure_ms(first_round, &w, REPEATS), "first_ms_%u", n);
     measure_print(measure_ms(next_round, &w, REPEATS), "next_ms_%u", n);
     measure_print(measure_ms(next_round_churned, &w, REPEATS), "churn_ms_%u", n);
+    measure_print(measure_ms(next_round_new, &w, REPEATS), "new_ms_%u", n);
     measure_print(measure_ms(copy, &w, REPEATS), "memcpy_ms_%u", n);
     measure_print(measure_ms(walk, &w, PEER_REPEATS), "jansson_ms_%u", n);
     w.builder = batch_builder_free(w.builder);
     free(w.copy);
     buf_done(&w.body);
     buf_done(&w.churned);
+    buf_done(&w.other);
 }
 
 /* With two arguments, an answer of so many results is only written to a file, for the other programs. */
