@@ -355,23 +355,29 @@ static void lane_log_dropped(const struct intake *in, const struct intake_lane *
                  L_INT("series", labels->over_limit));
 }
 
-/* Makes frames of about the same size for the series [from, to), whose labels are never needed at once. */
+/* Makes frames of `each` series for [from, to), whose labels are never needed at once. */
 static void lane_frame_range(struct intake *in, struct intake_lane *l, const struct series_set *set,
-                             size_t from, size_t to, int64_t at_ms, struct frames *into)
+                             size_t from, size_t to, size_t each, int64_t at_ms, struct frames *into)
 {
-    size_t most = (size_t)in->config->max_samples_per_send;
-    size_t parts = (to - from + most - 1) / most;
-
-    for (size_t at = from; at < to; parts--) {
-        size_t n = (to - at + parts - 1) / parts;
+    for (size_t at = from; at < to; at += size_min(each, to - at)) {
         CLEANUP(cleanup_label_bytes_free)
-        struct label_bytes *labels = label_bytes_new(set, at, n, in->config, &in->families);
+        struct label_bytes *labels =
+            label_bytes_new(set, at, size_min(each, to - at), in->config, &in->families);
 
         frames_make(in, into, labels, at_ms);
         lane_log_dropped(in, l, labels);
         l->invalid += label_bytes_left_out(labels);
-        at += n;
     }
+}
+
+/* Instead of frames that have grown or shrunk: of about the same size, so that each has room to grow. */
+static void lane_remake_frames(struct intake *in, struct intake_lane *l, const struct series_set *set,
+                               size_t from, size_t to, int64_t at_ms, struct frames *into)
+{
+    size_t most = (size_t)in->config->max_samples_per_send, parts = (to - from + most - 1) / most;
+
+    if (from < to)
+        lane_frame_range(in, l, set, from, to, (to - from + parts - 1) / parts, at_ms, into);
 }
 
 /* What becomes of a frame when the set changes. */
@@ -497,7 +503,7 @@ static void lane_revise_frames(struct intake *in, struct intake_lane *l, const s
         for (; plan[i].fate == FRAME_IS_REMADE && next < l->frames.n && plan[next].fate == FRAME_IS_REMADE;
              next++)
             l->frames.list[next] = frame_free(l->frames.list[next]);
-        lane_frame_range(in, l, set, plan[i].begin, plan[next - 1].end, at_ms, into);
+        lane_remake_frames(in, l, set, plan[i].begin, plan[next - 1].end, at_ms, into);
     }
 }
 
@@ -518,7 +524,8 @@ static void lane_frame_parts(struct intake *in, struct intake_lane *l, const str
     if (!has_all) {
         lane_end_names(in, l, d.gone, d.n_gone, at_ms);
         frames_done(&l->frames);
-        lane_frame_range(in, l, set, 0, series_count(set), at_ms, into);
+        lane_frame_range(in, l, set, 0, series_count(set), (size_t)in->config->max_samples_per_send, at_ms,
+                         into);
         return;
     }
     plan = lane_plan(in, l, &d, series_count(set));
