@@ -8,6 +8,7 @@
 
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
+#include "exporter/base/invariant.h"
 #include "exporter/base/lock.h"
 
 #include <stdio.h>
@@ -55,10 +56,12 @@ static bool body_keep(struct exchange *x, const char *piece, size_t n)
 
 static void body_refuse_size(struct exchange *x)
 {
-    char text[80];
+    BUF_AUTO(text, 80);
 
-    (void)snprintf(text, sizeof(text), "413: request body exceeds the limit of %zu bytes\n", body_max(x));
-    httpd_reply_error(x, text);
+    buf_printf(&text, "413: request body exceeds the limit of %zu bytes\n", body_max(x));
+    buf_putc(&text, '\0');
+    invariant(buf_failed(&text) == 0);
+    httpd_reply_error(x, text.p);
 }
 
 /* Keeps a piece, unless the route takes none or a limit is reached: then the reply is set. False: the
