@@ -59,40 +59,45 @@ json_t *api_config_value(const struct api_config *c)
 
 static void PRINTF_LIKE(2, 3) spec_error(struct buf *errors, const char *fmt, ...)
 {
-    char text[SPEC_WHY_BYTES];
-    struct buf_mark mark;
+    struct buf_mark mark = buf_mark(errors);
     va_list ap;
 
-    va_start(ap, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
-    mark = buf_mark(errors);
     text_join(errors, "; ");
-    buf_puts(errors, text);
+    va_start(ap, fmt);
+    buf_vprintf(errors, fmt, ap);
+    va_end(ap);
     if (buf_failed(errors) < 0) /* past the ceiling, errors are left out */
         buf_rollback(errors, mark);
 }
 
-/* Adds "<path>.<key>: expected <what>, got <kind of value>". A misplaced string may be a token: not shown. */
-static void spec_expected(struct buf *errors, const struct spec_place *at, const char *key, const char *what,
-                          const json_t *got)
+/* What a value is; NULL: absent. A misplaced string may be a token: not shown. */
+static void spec_put_kind(struct buf *into, const json_t *value)
 {
     static const char *const kinds[] = {
         [JSON_OBJECT] = "an object", [JSON_ARRAY] = "a list", [JSON_STRING] = "a string",
         [JSON_TRUE] = "true",        [JSON_FALSE] = "false",  [JSON_NULL] = "null",
     };
-    char kind[64];
 
-    if (json_is_integer(got))
-        (void)snprintf(kind, sizeof(kind), "%" JSON_INTEGER_FORMAT, json_integer_value(got));
-    else if (json_is_real(got))
-        (void)snprintf(kind, sizeof(kind), "%g", json_real_value(got));
+    if (!value)
+        buf_puts(into, "nothing");
+    else if (json_is_integer(value))
+        buf_printf(into, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    else if (json_is_real(value))
+        buf_printf(into, "%g", json_real_value(value));
+    else if (json_is_string(value) && !*json_string_value(value))
+        buf_puts(into, "an empty string");
     else
-        (void)snprintf(kind, sizeof(kind), "%s",
-                       !got                                              ? "nothing"
-                       : json_is_string(got) && !*json_string_value(got) ? "an empty string"
-                                                                         : kinds[json_typeof(got)]);
-    spec_error(errors, "%s%.100s: expected %s, got %s", at->path, key, what, kind);
+        buf_puts(into, kinds[json_typeof(value)]);
+}
+
+/* Adds "<path>.<key>: expected <what>, got <kind of value>". */
+static void spec_expected(struct buf *errors, const struct spec_place *at, const char *key, const char *what,
+                          const json_t *got)
+{
+    BUF_AUTO(kind, 64);
+
+    spec_put_kind(&kind, got);
+    spec_error(errors, "%s%.100s: expected %s, got %.*s", at->path, key, what, STR_ARG(buf_str(&kind)));
 }
 
 /* 0 without errors; else -EINVAL with all of them in `why`. */
