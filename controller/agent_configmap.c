@@ -5,11 +5,13 @@
 #include "controller/agent_secrets.h"
 #include "controller/kube/client.h"
 #include "controller/kube/json.h"
+#include "controller/kube/list_error.h"
 #include "controller/kube/resource.h"
 #include "controller/kube/watch.h"
 #include "exporter/agent/agent.h"
 #include "exporter/agent/config.h"
 #include "exporter/base/alloc.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/invariant.h"
 #include "exporter/base/log.h"
@@ -45,13 +47,13 @@ static struct str configmap_text(const struct agent_configmap *c, const json_t *
 static void configmap_adjust(struct agent_configmap *c, struct str text)
 {
     CLEANUP(adjustments_done) struct adjustments list = {0};
-    char why[ADJUST_WHY_BYTES];
+    BUF_AUTO(why, LIST_ERROR_BYTES);
 
     if (str_eq(text, str_of(c->adjustments)))
         return;
-    if (adjustments_parse(&list, text, why) < 0) {
+    if (adjustments_parse(&list, text, &why) < 0) {
         log_error("adjustments not read, the last ones stay active", L_STR("configmap", c->shown),
-                  L_STR("err", why));
+                  L_SL("err", buf_str(&why)));
         return;
     }
     free(c->adjustments);
@@ -61,13 +63,13 @@ static void configmap_adjust(struct agent_configmap *c, struct str text)
 
 void agent_configmap_adjustments(const struct agent_configmap *c, struct adjustments *ret)
 {
-    char why[ADJUST_WHY_BYTES];
+    BUF_AUTO(why, LIST_ERROR_BYTES);
     int r;
 
     *ret = (struct adjustments){0};
     if (!c || !c->adjustments)
         return;
-    r = adjustments_parse(ret, str_of(c->adjustments), why);
+    r = adjustments_parse(ret, str_of(c->adjustments), &why);
     invariant(r == 0); /* an invalid list is not kept */
 }
 

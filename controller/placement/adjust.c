@@ -13,21 +13,6 @@
 #include <stdio.h>
 #include <time.h>
 
-static int adjust_fail(char why[ADJUST_WHY_BYTES], const char *where, const char *field, const char *expected)
-{
-    BUF_AUTO(text, 1024);
-
-    buf_puts(&text, where);
-    if (*field) {
-        buf_putc(&text, '.');
-        buf_puts(&text, field);
-    }
-    buf_puts(&text, ": expected ");
-    buf_puts(&text, expected);
-    text_line(why, ADJUST_WHY_BYTES, buf_str(&text));
-    return -EINVAL;
-}
-
 /* The offset of a zone in seconds, "Z" or "+09:00" (RFC 3339, section 5.6). */
 static bool zone_parse(const char *text, int64_t *ret_s)
 {
@@ -64,25 +49,24 @@ static bool time_parse(const char *text, unix_ms *ret)
 }
 
 /* Exactly one of add and set. */
-static int adjust_read_value(struct adjustment *a, const json_t *entry, const char *where,
-                             char why[ADJUST_WHY_BYTES])
+static int adjust_read_value(struct adjustment *a, const struct list_place *at, const json_t *entry,
+                             struct buf *why)
 {
     const json_t *add = kube_get(entry, "add", NULL), *set = kube_get(entry, "set", NULL);
     int64_t value;
 
     if (!add == !set)
-        return adjust_fail(why, where, "", "exactly one of add and set");
+        return list_entry_error(why, at, "expected exactly one of add and set");
     a->how = set ? ADJUST_SET : ADJUST_ADD;
     if (set && (!kube_int(set, &value, NULL) || value < -100 || value > 100))
-        return adjust_fail(why, where, "set", "a whole number from -100 to 100");
+        return list_member_error(why, at, "set", "expected a whole number from -100 to 100");
     if (add && (!kube_int(add, &value, NULL) || value < -200 || value > 200))
-        return adjust_fail(why, where, "add", "a whole number from -200 to 200");
+        return list_member_error(why, at, "add", "expected a whole number from -200 to 200");
     a->value = (int)value;
     return 0;
 }
 
-int adjustment_read(struct adjustment *ret, const json_t *entry, const char *where,
-                    char why[ADJUST_WHY_BYTES])
+int adjustment_read(struct adjustment *ret, const struct list_place *at, const json_t *entry, struct buf *why)
 {
     struct adjustment a = {.name = kube_str(entry, "name", NULL),
                            .score = kube_str(entry, "scoreName", NULL),
@@ -90,16 +74,16 @@ int adjustment_read(struct adjustment *ret, const json_t *entry, const char *whe
     const char *until = cstr(kube_str(entry, "until", NULL));
 
     if (!json_is_object(entry))
-        return adjust_fail(why, where, "", "an object");
+        return list_entry_error(why, at, "expected an object");
     if (!*cstr(a.name) || strlen(a.name) > ADJUST_NAME_MAX || !str_has_only(str_of(a.name), "-_."))
-        return adjust_fail(why, where, "name", "1 to 63 letters, digits, '-', '_' and '.'");
+        return list_member_error(why, at, "name", "expected 1 to 63 letters, digits, '-', '_' and '.'");
     if (!*cstr(a.score))
-        return adjust_fail(why, where, "scoreName", "a name or a pattern with * and ?");
+        return list_member_error(why, at, "scoreName", "expected a name or a pattern with * and ?");
     if (strlen(a.reason) > ADJUST_REASON_MAX)
-        return adjust_fail(why, where, "reason", "at most 256 characters");
+        return list_member_error(why, at, "reason", "expected at most 256 characters");
     if (*until && !time_parse(until, &a.until))
-        return adjust_fail(why, where, "until", "a time such as 2026-12-01T06:00:00Z");
-    if (adjust_read_value(&a, entry, where, why) < 0)
+        return list_member_error(why, at, "until", "expected a time such as 2026-12-01T06:00:00Z");
+    if (adjust_read_value(&a, at, entry, why) < 0)
         return -EINVAL;
     *ret = a;
     return 0;
@@ -112,30 +96,37 @@ void adjustments_done(struct adjustments *a)
     *a = (struct adjustments){0};
 }
 
-int adjustments_parse(struct adjustments *ret, struct str text, char why[ADJUST_WHY_BYTES])
+/* Appends the entries of a document that is owned by *a. */
+static int adjustments_read_list(struct adjustments *a, struct buf *why)
 {
-    struct adjustments a = {0};
+    struct list_place at = {.list = "adjustments"};
     const json_t *entry;
-    size_t i;
 
-    if (text.n && kube_json_parse(&a.owner, text, why) < 0)
-        return -EINVAL;
-    if (text.n && (!json_is_array(a.owner) || json_array_size(a.owner) > ADJUST_MAX)) {
-        adjustments_done(&a);
-        return adjust_fail(why, "adjustments", "", "a list of at most 100 entries");
-    }
-    a.list = xcalloc(json_array_size(a.owner) + 1, sizeof(*a.list));
-    json_array_foreach(a.owner, i, entry)
+    if (!json_is_array(a->owner) || json_array_size(a->owner) > ADJUST_MAX)
+        return list_error(why, at.list, "expected a list of at most 100 entries");
+    a->list = xcalloc(json_array_size(a->owner) + 1, sizeof(*a->list));
+    json_array_foreach(a->owner, at.i, entry)
     {
-        char where[40];
-
-        (void)snprintf(where, sizeof(where), "adjustments[%zu]", i);
-        if (adjustment_read(&a.list[a.n++], entry, where, why) < 0) {
-            adjustments_done(&a);
+        if (adjustment_read(&a->list[a->n++], &at, entry, why) < 0)
             return -EINVAL;
-        }
     }
+    return 0;
+}
+
+int adjustments_parse(struct adjustments *ret, struct str text, struct buf *why)
+{
+    CLEANUP(adjustments_done) struct adjustments a = {0};
+    char syntax[LIST_ERROR_BYTES];
+
+    if (text.n && kube_json_parse(&a.owner, text, syntax) < 0) {
+        buf_clear(why);
+        buf_puts(why, syntax);
+        return -EINVAL;
+    }
+    if (text.n && adjustments_read_list(&a, why) < 0)
+        return -EINVAL;
     *ret = a;
+    a = (struct adjustments){0};
     return 0;
 }
 

@@ -8,6 +8,7 @@
  * Pure; any thread. */
 #pragma once
 
+#include "controller/kube/list_error.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 
@@ -18,8 +19,7 @@ enum {
     ADJUST_MAX = 100,            /* entries */
     ADJUST_NAME_MAX = 63,        /* bytes */
     ADJUST_REASON_MAX = 4 * 256, /* bytes: 256 characters */
-    ADJUST_WHY_BYTES = 256,
-    ADJUST_TEXT_BYTES = 4096 /* of adjust_put() */
+    ADJUST_TEXT_BYTES = 4096     /* of adjust_put() */
 };
 
 struct adjustment {
@@ -37,12 +37,12 @@ struct adjustments {
     size_t n;
 };
 
-/* Reads the members that an entry has in the spec and in the ConfigMap. `where` is its path, for `why`.
- * -EINVAL with the first error: "spec.adjustments[2].add: expected ...". */
-MUST_USE int adjustment_read(struct adjustment *ret, const json_t *entry, const char *where,
-                             char why[ADJUST_WHY_BYTES]);
+/* Reads the members that an entry has in the spec and in the ConfigMap. -EINVAL with the first error in
+ * `why`: "spec.adjustments[2].add: expected ...". */
+MUST_USE int adjustment_read(struct adjustment *ret, const struct list_place *at, const json_t *entry,
+                             struct buf *why);
 /* Reads a ConfigMap's list; an empty text is an empty list. -EINVAL, and *ret is untouched. */
-MUST_USE int adjustments_parse(struct adjustments *ret, struct str text, char why[ADJUST_WHY_BYTES]);
+MUST_USE int adjustments_parse(struct adjustments *ret, struct str text, struct buf *why);
 void adjustments_done(struct adjustments *a);
 
 /* The entries that a cluster has, at a time. */

@@ -23,7 +23,7 @@ enum config_condition { CONFIG_VALID, CONFIG_DISTRIBUTED, CONFIG_READY, CONFIG_C
 
 /* ---- Valid ---- */
 
-enum { CONFIG_NAMED_MASKS = 3, MASK_WARNING_BYTES = 800 };
+enum { CONFIG_NAMED_IDLE = 3, IDLE_WARNING_BYTES = 800 };
 
 static size_t config_idle_masks(const struct fleet *f)
 {
@@ -43,26 +43,49 @@ static size_t config_idle_adjustments(const struct fleet *f)
     return n;
 }
 
+/* The first of the masks, or of the adjustments, that are idle, with a warning each. */
+struct idle_named {
+    struct buf texts[CONFIG_NAMED_IDLE];
+    struct str warnings[CONFIG_NAMED_IDLE]; /* the same, once idle_named_end() has been called */
+    size_t n;
+};
+
+/* For the next warning. */
+static struct buf *idle_named_begin(struct idle_named *named)
+{
+    struct buf *text = &named->texts[named->n];
+
+    buf_init(text, IDLE_WARNING_BYTES);
+    return text;
+}
+
+static void idle_named_end(struct idle_named *named)
+{
+    named->warnings[named->n] = buf_str(&named->texts[named->n]);
+    named->n++;
+}
+
+static void idle_named_done(struct idle_named *named)
+{
+    while (named->n)
+        buf_done(&named->texts[--named->n]);
+}
+
 static void config_set_idle_masks(const struct fleet *f, size_t idle, struct condition *valid)
 {
-    struct str warnings[CONFIG_NAMED_MASKS];
-    struct masks_facts facts = {.n = f->plan->masks.n, .idle = idle, .warnings = warnings};
-    struct buf texts[CONFIG_NAMED_MASKS];
+    CLEANUP(idle_named_done) struct idle_named named = {0};
+    struct masks_facts facts = {.n = f->plan->masks.n, .idle = idle, .warnings = named.warnings};
     BUF_AUTO(sentence, SENTENCE_BYTES);
 
-    for (size_t i = 0; i < f->plan->masks.n && facts.n_warnings < CONFIG_NAMED_MASKS; i++) {
-        struct buf *text = &texts[facts.n_warnings];
-
+    for (size_t i = 0; i < facts.n && named.n < CONFIG_NAMED_IDLE; i++) {
         if (!mask_is_idle(f->plan, i))
             continue;
-        buf_init(text, MASK_WARNING_BYTES);
-        mask_warning(text, f->plan, i);
-        warnings[facts.n_warnings++] = buf_str(text);
+        mask_warning(idle_named_begin(&named), f->plan, i);
+        idle_named_end(&named);
     }
+    facts.n_warnings = named.n;
     sentence_masks(&sentence, &facts);
     condition_say(valid, TRUTH_TRUE, REASON_MASKS_MATCH_NOTHING, &sentence);
-    for (size_t i = 0; i < facts.n_warnings; i++)
-        buf_done(&texts[i]);
 }
 
 /* What of the object changes nothing. */
@@ -75,37 +98,35 @@ static void config_add_idle_adjustments(const struct fleet *f, const struct idle
                                         struct condition *valid)
 {
     const struct fleet_adjustments *all = &f->plan->adjustments;
-    struct str warnings[CONFIG_NAMED_MASKS];
-    struct masks_facts facts = {.n = all->n, .idle = idle->adjustments, .warnings = warnings};
-    struct buf texts[CONFIG_NAMED_MASKS];
+    CLEANUP(idle_named_done) struct idle_named named = {0};
+    struct masks_facts facts = {.n = all->n, .idle = idle->adjustments, .warnings = named.warnings};
     BUF_AUTO(sentence, SENTENCE_BYTES);
 
-    for (size_t i = 0; i < all->n && facts.n_warnings < CONFIG_NAMED_MASKS; i++) {
-        struct buf *text = &texts[facts.n_warnings];
+    for (size_t i = 0; i < all->n && named.n < CONFIG_NAMED_IDLE; i++) {
+        struct buf *text;
 
         if (!adjustment_is_idle(f, i))
             continue;
-        buf_init(text, MASK_WARNING_BYTES);
+        text = idle_named_begin(&named);
         buf_printf(text, "\"%s\": ", all->list[i].what.name);
         adjustment_warning(text, f, i);
-        warnings[facts.n_warnings++] = buf_str(text);
+        idle_named_end(&named);
     }
+    facts.n_warnings = named.n;
     buf_puts(&sentence, "; ");
     sentence_adjustments(&sentence, &facts);
     condition_add(valid, idle->masks ? REASON_MASKS_MATCH_NOTHING : REASON_ADJUSTMENTS_MATCH_NOTHING,
                   &sentence);
-    for (size_t i = 0; i < facts.n_warnings; i++)
-        buf_done(&texts[i]);
 }
 
 const char *config_error(const struct hub_config *c)
 {
-    return *c->masks_error ? c->masks_error : c->adjustments_error;
+    return c->errors[CONFIG_MASKS] ?: cstr(c->errors[CONFIG_ADJUSTMENTS]);
 }
 
 enum hub_reason config_invalid_reason(const struct hub_config *c)
 {
-    return *c->masks_error ? REASON_INVALID_MASKS : REASON_INVALID_ADJUSTMENTS;
+    return c->errors[CONFIG_MASKS] ? REASON_INVALID_MASKS : REASON_INVALID_ADJUSTMENTS;
 }
 
 bool config_is_known(const struct hub_config *c)
@@ -115,7 +136,7 @@ bool config_is_known(const struct hub_config *c)
 
 static const char *config_invalid_part(const struct hub_config *c)
 {
-    return *c->masks_error ? "masks" : "adjustments";
+    return c->errors[CONFIG_MASKS] ? "masks" : "adjustments";
 }
 
 static void config_set_invalid(const struct hub_config *c, struct condition *valid)
@@ -266,7 +287,7 @@ enum { CONFIG_LISTED_MASKS = 20 };
 static json_t *config_mask_value(const struct plan *plan, size_t i)
 {
     json_t *value = json_object();
-    BUF_AUTO(warning, MASK_WARNING_BYTES);
+    BUF_AUTO(warning, IDLE_WARNING_BYTES);
 
     status_set_line(value, "clusterName", plan->masks.list[i].cluster);
     status_set_line(value, "scoreName", plan->masks.list[i].score);
@@ -302,7 +323,7 @@ static json_t *config_adjustment_value(const struct fleet *f, size_t i)
 {
     const struct hub_config *c = &f->seen->configs.used;
     json_t *value = json_object();
-    BUF_AUTO(warning, MASK_WARNING_BYTES);
+    BUF_AUTO(warning, IDLE_WARNING_BYTES);
     char since[KUBE_TIME_BYTES];
 
     json_object_set_new(value, "name", json_string(f->plan->adjustments.list[i].what.name));

@@ -5,7 +5,9 @@
 #include "controller/hub/observed/change.h"
 #include "controller/hub/observed/object.h"
 #include "controller/hub/rules/adjustments.h"
+#include "controller/kube/list_error.h"
 #include "exporter/base/alloc.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/log.h"
 
 static void config_done(struct hub_config *c)
@@ -13,6 +15,8 @@ static void config_done(struct hub_config *c)
     masks_done(&c->masks);
     fleet_adjustments_done(&c->adjustments);
     last_status_done(&c->last_status);
+    for (enum config_part part = 0; part < CONFIG_PARTS; part++)
+        free(c->errors[part]);
     json_decref(c->object);
     *c = (struct hub_config){0};
 }
@@ -33,32 +37,38 @@ static unsigned config_see_other(struct configs *all, const char *name, json_t *
     return CHANGE_NONE;
 }
 
-/* Invalid masks leave the last valid ones active. */
-static void config_read_masks(struct hub_config *c)
+/* why: empty if the part is valid. */
+static void config_note_error(struct hub_config *c, enum config_part part, const struct buf *why)
 {
-    struct masks masks;
+    static const char *const messages[CONFIG_PARTS] = {
+        [CONFIG_MASKS] = "invalid masks, the last valid ones stay active",
+        [CONFIG_ADJUSTMENTS] = "invalid adjustments, the last valid ones stay active",
+    };
 
-    if (masks_read(&masks, c->object, c->masks_error) < 0) {
-        log_warn("invalid masks, the last valid ones stay active", L_STR("err", c->masks_error));
-        return;
-    }
-    c->masks_error[0] = '\0';
-    masks_done(&c->masks);
-    c->masks = masks;
+    free(c->errors[part]);
+    c->errors[part] = why->n ? str_dup(buf_str(why)) : NULL;
+    if (c->errors[part])
+        log_warn(messages[part], L_STR("err", c->errors[part]));
 }
 
-/* Likewise, each by itself: whoever adjusts cannot keep masks from taking effect. */
-static void config_read_adjustments(struct hub_config *c)
+/* What is invalid leaves the last valid part active. */
+static void config_read_parts(struct hub_config *c)
 {
+    struct masks masks;
     struct fleet_adjustments adjustments;
+    BUF_AUTO(why, LIST_ERROR_BYTES);
 
-    if (fleet_adjustments_read(&adjustments, c->object, c->adjustments_error) < 0) {
-        log_warn("invalid adjustments, the last valid ones stay active", L_STR("err", c->adjustments_error));
-        return;
+    if (masks_read(&masks, c->object, &why) == 0) {
+        masks_done(&c->masks);
+        c->masks = masks;
     }
-    c->adjustments_error[0] = '\0';
-    fleet_adjustments_done(&c->adjustments);
-    c->adjustments = adjustments;
+    config_note_error(c, CONFIG_MASKS, &why);
+    buf_clear(&why);
+    if (fleet_adjustments_read(&adjustments, c->object, &why) == 0) {
+        fleet_adjustments_done(&c->adjustments);
+        c->adjustments = adjustments;
+    }
+    config_note_error(c, CONFIG_ADJUSTMENTS, &why);
 }
 
 static unsigned config_see_used(struct configs *all, json_t *object)
@@ -78,8 +88,7 @@ static unsigned config_see_used(struct configs *all, json_t *object)
     json_decref(c->object);
     c->object = json_incref(object);
     if (is_edited) {
-        config_read_masks(c);
-        config_read_adjustments(c);
+        config_read_parts(c);
         changes |= CHANGE_EDITED | CHANGE_PLAN;
     }
     if (had_finalizer != object_has_finalizer(object, HUB_FINALIZER))

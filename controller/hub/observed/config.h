@@ -5,16 +5,17 @@
 #include "controller/hub/rules/plan.h"
 #include "controller/hub/rules/work.h"
 #include "controller/kube/json.h"
-#include "controller/placement/adjust.h"
 #include "exporter/base/map.h"
+
+/* What of it is read, and can be invalid, by itself: whoever adjusts cannot keep masks from taking effect. */
+enum config_part { CONFIG_MASKS, CONFIG_ADJUSTMENTS, CONFIG_PARTS };
 
 struct hub_config {
     json_t *object; /* NULL: does not exist */
     /* The last valid ones; their owner is NULL without any. */
     struct masks masks;
     struct fleet_adjustments adjustments;
-    /* Why the newest are invalid; "" if they are valid. */
-    char masks_error[256], adjustments_error[ADJUST_WHY_BYTES];
+    char *errors[CONFIG_PARTS]; /* why the newest of a part are invalid; NULL if they are valid */
     struct last_status last_status;
 };
 

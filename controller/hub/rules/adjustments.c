@@ -4,6 +4,7 @@
 #include "controller/hub/rules/adjustments.h"
 
 #include "controller/kube/json.h"
+#include "controller/kube/list_error.h"
 #include "controller/kube/time.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/glob.h"
@@ -12,7 +13,6 @@
 #include "exporter/base/text.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 /* ---- Selectors ---- */
 
@@ -156,60 +156,51 @@ bool fleet_adjustment_selects(const struct fleet_adjustment *a, const char *clus
 
 /* ---- Entries ---- */
 
-static int entry_fail(char why[ADJUST_WHY_BYTES], const char *where, const char *rest)
-{
-    (void)snprintf(why, ADJUST_WHY_BYTES, "%s%s", where, rest);
-    return -EINVAL;
-}
-
 /* Exactly one of clusterName and clusterSelector. An empty selector would be for all clusters by mistake. */
-static int entry_read_clusters(struct fleet_adjustment *a, const json_t *entry, const char *where,
-                               char why[ADJUST_WHY_BYTES])
+static int entry_read_clusters(struct fleet_adjustment *a, const struct list_place *at, const json_t *entry,
+                               struct buf *why)
 {
     const json_t *name = kube_get(entry, "clusterName", NULL);
     const json_t *labels, *claims;
 
     a->selector = kube_get(entry, "clusterSelector", NULL);
     if (!name == !a->selector)
-        return entry_fail(why, where, ": expected exactly one of clusterName and clusterSelector");
+        return list_entry_error(why, at, "expected exactly one of clusterName and clusterSelector");
     a->cluster = json_string_value(name);
     if (name && !*cstr(a->cluster))
-        return entry_fail(why, where, ".clusterName: expected a name or a pattern with * and ?");
+        return list_member_error(why, at, "clusterName", "expected a name or a pattern with * and ?");
     if (name)
         return 0;
     labels = kube_get(a->selector, "labelSelector", NULL);
     claims = kube_get(a->selector, "claimSelector", NULL);
     if (!labels && !claims)
-        return entry_fail(why, where, ".clusterSelector: expected labelSelector, claimSelector or both");
+        return list_member_error(why, at, "clusterSelector", "expected labelSelector, claimSelector or both");
     if (!selector_is_valid(labels))
-        return entry_fail(why, where, ".clusterSelector.labelSelector: expected a selector of labels");
+        return list_member_error(why, at, "clusterSelector.labelSelector", "expected a selector of labels");
     if (!selector_is_valid(claims) || kube_get(claims, "matchLabels", NULL))
-        return entry_fail(why, where,
-                          ".clusterSelector.claimSelector: expected matchExpressions over claims");
+        return list_member_error(why, at, "clusterSelector.claimSelector",
+                                 "expected matchExpressions over claims");
     return 0;
 }
 
-int fleet_adjustments_read(struct fleet_adjustments *ret, json_t *object, char why[ADJUST_WHY_BYTES])
+int fleet_adjustments_read(struct fleet_adjustments *ret, json_t *object, struct buf *why)
 {
     const json_t *list = kube_get(object, "spec", "adjustments", NULL), *entry;
     CLEANUP(fleet_adjustments_done) struct fleet_adjustments a = {.owner = json_incref(object)};
     CLEANUP(map_done) struct map names = {0};
-    size_t i;
+    struct list_place at = {.list = "spec.adjustments"};
 
     if (list && (!json_is_array(list) || json_array_size(list) > ADJUST_MAX))
-        return entry_fail(why, "spec.adjustments", ": expected a list of at most 100 entries");
+        return list_error(why, at.list, "expected a list of at most 100 entries");
     a.list = xcalloc(json_array_size(list) + 1, sizeof(*a.list));
-    json_array_foreach(list, i, entry)
+    json_array_foreach(list, at.i, entry)
     {
         struct fleet_adjustment *one = &a.list[a.n++];
-        char where[40];
 
-        (void)snprintf(where, sizeof(where), "spec.adjustments[%zu]", i);
-        if (adjustment_read(&one->what, entry, where, why) < 0 ||
-            entry_read_clusters(one, entry, where, why) < 0)
+        if (adjustment_read(&one->what, &at, entry, why) < 0 || entry_read_clusters(one, &at, entry, why) < 0)
             return -EINVAL;
         if (map_get(&names, one->what.name))
-            return entry_fail(why, where, ".name: already the name of an earlier entry");
+            return list_member_error(why, &at, "name", "already the name of an earlier entry");
         map_set(&names, one->what.name, one);
         a.has_selectors |= one->selector != NULL;
     }

@@ -19,8 +19,7 @@ struct fleet_adjustments {
 
 /* Parses spec.adjustments. object: the whole DynamicScoringConfig, of which a reference is kept. -EINVAL
  * with the first error in `why`: "spec.adjustments[2]: expected exactly one of add and set". */
-MUST_USE int fleet_adjustments_read(struct fleet_adjustments *ret, json_t *object,
-                                    char why[ADJUST_WHY_BYTES]);
+MUST_USE int fleet_adjustments_read(struct fleet_adjustments *ret, json_t *object, struct buf *why);
 struct fleet_adjustments fleet_adjustments_copy(const struct fleet_adjustments *a);
 void fleet_adjustments_done(struct fleet_adjustments *a);
 

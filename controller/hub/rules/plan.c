@@ -4,6 +4,7 @@
 
 #include "controller/hub/rules/report.h"
 #include "controller/kube/json.h"
+#include "controller/kube/list_error.h"
 #include "exporter/base/clock.h"
 
 #include "controller/kube/time.h"
@@ -18,42 +19,43 @@
 
 /* ---- Masks ---- */
 
-/* Appends the entries of one of the two lists. */
-static int masks_read_list(struct masks *m, const json_t *object, const char *key, char why[256])
+static int mask_read_pattern(const char **ret, const struct list_place *at, const json_t *entry,
+                             const char *key, struct buf *why)
 {
-    const json_t *list = kube_get(object, "spec", key, NULL), *entry;
-    size_t i;
+    *ret = kube_str(entry, key, NULL);
+    if (!*cstr(*ret))
+        return list_member_error(why, at, key, "expected a name or a pattern with * and ?");
+    return 0;
+}
+
+/* Appends the entries of one of the two lists. */
+static int masks_read_list(struct masks *m, const json_t *list, const char *path, struct buf *why)
+{
+    struct list_place at = {.list = path};
+    const json_t *entry;
 
     if (!list || json_is_null(list))
         return 0;
-    if (!json_is_array(list)) {
-        (void)snprintf(why, 256, "spec.%s: expected a list of {clusterName, scoreName}", key);
-        return -EINVAL;
-    }
-    json_array_foreach(list, i, entry)
+    if (!json_is_array(list))
+        return list_error(why, path, "expected a list of {clusterName, scoreName}");
+    json_array_foreach(list, at.i, entry)
     {
-        static const char *const names[] = {"clusterName", "scoreName"};
-        const char *texts[ARRAY_SIZE(names)];
+        struct mask *one = &m->list[m->n++];
 
-        for (size_t k = 0; k < ARRAY_SIZE(names); k++) {
-            texts[k] = kube_str(entry, names[k], NULL);
-            if (texts[k] && *texts[k])
-                continue;
-            (void)snprintf(why, 256, "spec.%s[%zu].%s: expected a name or a pattern with * and ?", key, i,
-                           names[k]);
+        if (mask_read_pattern(&one->cluster, &at, entry, "clusterName", why) < 0 ||
+            mask_read_pattern(&one->score, &at, entry, "scoreName", why) < 0)
             return -EINVAL;
-        }
-        m->list[m->n++] = (struct mask){.cluster = texts[0], .score = texts[1]};
     }
     return 0;
 }
 
-int masks_read(struct masks *ret, json_t *object, char why[256])
+int masks_read(struct masks *ret, json_t *object, struct buf *why)
 {
-    size_t max = json_array_size(kube_list(object, "spec", "masks", NULL)) +
-                 json_array_size(kube_list(object, "spec", "mask", NULL));
+    const json_t *list = kube_get(object, "spec", "masks", NULL);
+    const json_t *alias = kube_get(object, "spec", "mask", NULL);
+    size_t max = json_array_size(list) + json_array_size(alias);
     struct masks m = {.owner = json_incref(object), .list = xcalloc(max + 1, sizeof(struct mask))};
-    int r = masks_read_list(&m, object, "masks", why) ?: masks_read_list(&m, object, "mask", why);
+    int r = masks_read_list(&m, list, "spec.masks", why) ?: masks_read_list(&m, alias, "spec.mask", why);
 
     if (r < 0)
         masks_done(&m);

@@ -21,7 +21,7 @@ struct masks {
 
 /* Parses spec.masks and its alias spec.mask. object: the whole DynamicScoringConfig, of which a reference
  * is kept. -EINVAL with the first error in `why` ("spec.masks[2].scoreName: expected ..."). */
-MUST_USE int masks_read(struct masks *ret, json_t *object, char why[256]);
+MUST_USE int masks_read(struct masks *ret, json_t *object, struct buf *why);
 void masks_done(struct masks *m);
 
 struct plan_entry {

@@ -1,4 +1,5 @@
 /* Adjustments: what is read, and what becomes of values. */
+#include "controller/kube/list_error.h"
 #include "controller/placement/adjust.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
@@ -46,10 +47,11 @@ static void refuses_what_is_not_an_entry(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct adjustments a = {0};
-        char why[ADJUST_WHY_BYTES];
+        BUF_AUTO(why, LIST_ERROR_BYTES);
 
-        assert_int_equal(adjustments_parse(&a, str_of(cases[i].text), why), -EINVAL);
-        assert_string_equal(why, cases[i].why);
+        assert_int_equal(adjustments_parse(&a, str_of(cases[i].text), &why), -EINVAL);
+        buf_putc(&why, '\0');
+        assert_string_equal(why.p, cases[i].why);
         assert_null(a.list);
     }
 }
@@ -84,9 +86,9 @@ static void applies_entries_in_their_order(void **state)
         CLEANUP(adjustments_done) struct adjustments a = {0};
         const struct adjuster by = {.all = &a, .now = {cases[i].now_s * 1000}};
         BUF_AUTO(words, 1024);
-        char why[ADJUST_WHY_BYTES];
+        BUF_AUTO(why, LIST_ERROR_BYTES);
 
-        assert_int_equal(adjustments_parse(&a, str_of(cases[i].list), why), 0);
+        assert_int_equal(adjustments_parse(&a, str_of(cases[i].list), &why), 0);
         assert_float_equal(adjust_value(&by, "cpu", cases[i].value), cases[i].want, 0);
         adjust_put(&by, "cpu", &words);
         buf_putc(&words, '\0');
@@ -102,10 +104,10 @@ static void knows_when_the_next_entry_ends(void **state)
         "{\"name\":\"b\",\"scoreName\":\"*\",\"add\":1,\"until\":\"1970-01-01T00:00:20Z\"},"
         "{\"name\":\"c\",\"scoreName\":\"*\",\"add\":1," UNTIL_10S "}]";
     CLEANUP(adjustments_done) struct adjustments a = {0};
-    char why[ADJUST_WHY_BYTES];
+    BUF_AUTO(why, LIST_ERROR_BYTES);
 
     (void)state;
-    assert_int_equal(adjustments_parse(&a, str_of(list), why), 0);
+    assert_int_equal(adjustments_parse(&a, str_of(list), &why), 0);
     assert_int_equal(adjustments_next_end(&a, (unix_ms){1000}).ms, 10000);
     assert_int_equal(adjustments_next_end(&a, (unix_ms){10000}).ms, 20000);
     assert_int_equal(adjustments_next_end(&a, (unix_ms){20000}).ms, 0);
@@ -127,11 +129,11 @@ static void reads_times_with_their_zone(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         CLEANUP(adjustments_done) struct adjustments a = {0};
         BUF_AUTO(list, 256);
-        char why[ADJUST_WHY_BYTES];
+        BUF_AUTO(why, LIST_ERROR_BYTES);
 
         buf_printf(&list, "[{\"name\":\"a\",\"scoreName\":\"*\",\"add\":1,\"until\":\"%s\"}]",
                    cases[i].until);
-        assert_int_equal(adjustments_parse(&a, buf_str(&list), why), 0);
+        assert_int_equal(adjustments_parse(&a, buf_str(&list), &why), 0);
         assert_int_equal(a.list[0].until.ms, cases[i].ms);
     }
 }
@@ -143,7 +145,7 @@ static void says_no_more_than_fits(void **state)
     const struct adjuster by = {.all = &a}, by_other = {.all = &other};
     BUF_AUTO(list, 1 << 20);
     BUF_AUTO(words, 1 << 20);
-    char why[ADJUST_WHY_BYTES];
+    BUF_AUTO(why, LIST_ERROR_BYTES);
 
     (void)state;
     for (int i = 0; i < ADJUST_MAX; i++) {
@@ -154,9 +156,9 @@ static void says_no_more_than_fits(void **state)
         buf_puts(&list, "\"}");
     }
     buf_puts(&list, "]");
-    assert_int_equal(adjustments_parse(&a, buf_str(&list), why), 0);
+    assert_int_equal(adjustments_parse(&a, buf_str(&list), &why), 0);
     *(char *)memrchr(list.p, '1', list.n) = '2'; /* add of the last one */
-    assert_int_equal(adjustments_parse(&other, buf_str(&list), why), 0);
+    assert_int_equal(adjustments_parse(&other, buf_str(&list), &why), 0);
     adjust_put(&by, "cpu", &words);
     assert_int_equal(buf_failed(&words), 0);
     assert_true(words.n < ADJUST_TEXT_BYTES);

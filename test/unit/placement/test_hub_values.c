@@ -1,6 +1,8 @@
 /* What the hub holds is right, also while no round ends, after an answer was lost, and for items that an
  * earlier process has left there. */
+#include "controller/kube/list_error.h"
 #include "controller/placement/adjust.h"
+#include "exporter/base/buf.h"
 #include "exporter/score/scorer_state.h"
 #include "test/unit/placement/writes_world.h"
 
@@ -12,9 +14,9 @@
 static void adjust(struct world *w, const char *list)
 {
     struct adjustments a = {0};
-    char why[ADJUST_WHY_BYTES];
+    BUF_AUTO(why, LIST_ERROR_BYTES);
 
-    assert_int_equal(adjustments_parse(&a, str_of(list), why), 0);
+    assert_int_equal(adjustments_parse(&a, str_of(list), &why), 0);
     placement_adjust(w->placement, &a);
     adjustments_done(&a);
 }

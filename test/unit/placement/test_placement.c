@@ -1,5 +1,7 @@
 /* The requests to the hub, step by step. */
+#include "controller/kube/list_error.h"
 #include "controller/placement/adjust.h"
+#include "exporter/base/buf.h"
 #include "test/unit/placement/placement_world.h"
 #include "test/unit/placement/writes_world.h"
 
@@ -426,9 +428,9 @@ static void adjust_until(struct world *w, const char *end)
     const char *text =
         fake_kube_text(w->f, "[{\"name\":\"out\",\"scoreName\":\"*\",\"set\":-100,\"until\":\"%s\"}]", end);
     struct adjustments list = {0};
-    char why[ADJUST_WHY_BYTES];
+    BUF_AUTO(why, LIST_ERROR_BYTES);
 
-    assert_int_equal(adjustments_parse(&list, str_of(text), why), 0);
+    assert_int_equal(adjustments_parse(&list, str_of(text), &why), 0);
     placement_adjust(w->placement, &list);
 }
 

@@ -3,7 +3,7 @@
 #include "controller/hub/rules/plan.h"
 #include "controller/hub/rules/work.h"
 #include "controller/kube/json.h"
-#include "controller/placement/adjust.h"
+#include "controller/kube/list_error.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/def.h"
 
@@ -33,9 +33,9 @@ static struct fleet_adjustments read_all(const char *entries)
 {
     json_auto_t *o = config_of(entries);
     struct fleet_adjustments a = {0};
-    char why[ADJUST_WHY_BYTES];
+    BUF_AUTO(why, LIST_ERROR_BYTES);
 
-    assert_int_equal(fleet_adjustments_read(&a, o, why), 0);
+    assert_int_equal(fleet_adjustments_read(&a, o, &why), 0);
     return a;
 }
 
@@ -73,10 +73,11 @@ static void refuses_what_could_be_for_the_wrong_clusters(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         json_auto_t *o = config_of(cases[i].entries);
         struct fleet_adjustments a = {0};
-        char why[ADJUST_WHY_BYTES];
+        BUF_AUTO(why, LIST_ERROR_BYTES);
 
-        assert_int_equal(fleet_adjustments_read(&a, o, why), -EINVAL);
-        assert_string_equal(why, cases[i].why);
+        assert_int_equal(fleet_adjustments_read(&a, o, &why), -EINVAL);
+        buf_putc(&why, '\0');
+        assert_string_equal(why.p, cases[i].why);
         assert_null(a.list);
     }
 }
