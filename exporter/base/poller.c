@@ -1,6 +1,5 @@
 /* Owns the multi handle, and the epoll instance with the sockets that libcurl names in on_socket(). The
- * loop's thread alone; others only write to `wake`. libcurl is not told which events a socket has: it asks
- * the kernel, as in curl_multi_perform(), and judges errors itself. */
+ * loop's thread alone; others only write to `wake`. */
 #include "exporter/base/poller.h"
 
 #include "exporter/base/alloc.h"
@@ -17,10 +16,10 @@ enum { MAX_READY = 256 /* sockets that a turn serves; the kernel gives others to
 struct poller {
     CURLM *multi;
     int epoll;
-    int wake;             /* an eventfd */
-    int watched;          /* -1: none */
-    double due;           /* when libcurl has timeouts to handle, by clock_seconds(); INFINITY: never */
-    int ready[MAX_READY]; /* sockets of transfers, found by the last wait */
+    int wake;    /* an eventfd */
+    int watched; /* -1: none */
+    double due;  /* when libcurl has timeouts to handle, by clock_seconds(); INFINITY: never */
+    struct epoll_event ready[MAX_READY]; /* of sockets of transfers, found by the last wait */
     size_t n_ready;
 };
 
@@ -29,9 +28,9 @@ static int poller_expect(const struct poller *p, int fd, uint32_t events)
 {
     struct epoll_event e = {.events = events, .data.fd = fd};
 
-    if (epoll_ctl(p->epoll, EPOLL_CTL_MOD, fd, &e) == 0)
+    if (epoll_ctl(p->epoll, EPOLL_CTL_ADD, fd, &e) == 0)
         return 0;
-    if (errno == ENOENT && epoll_ctl(p->epoll, EPOLL_CTL_ADD, fd, &e) == 0)
+    if (errno == EEXIST && epoll_ctl(p->epoll, EPOLL_CTL_MOD, fd, &e) == 0)
         return 0;
     return -errno;
 }
@@ -183,27 +182,39 @@ int poller_wait(struct poller *p, int ms, bool *ret_readable)
         else if (fd == p->watched)
             *ret_readable = true;
         else
-            p->ready[p->n_ready++] = fd;
+            p->ready[p->n_ready++] = found[i];
     }
     return 0;
 }
 
-static bool poller_act(struct poller *p, curl_socket_t fd)
+/* Of an error alone libcurl is not told, so that it looks itself, and says what the error is. */
+static int poller_curl_events(uint32_t events)
+{
+    int of_curl = 0;
+
+    if (events & EPOLLIN)
+        of_curl |= CURL_CSELECT_IN;
+    if (events & EPOLLOUT)
+        of_curl |= CURL_CSELECT_OUT;
+    return of_curl;
+}
+
+static bool poller_act(struct poller *p, curl_socket_t fd, int events)
 {
     int running;
 
-    return curl_multi_socket_action(p->multi, fd, 0, &running) == CURLM_OK;
+    return curl_multi_socket_action(p->multi, fd, events, &running) == CURLM_OK;
 }
 
 /* A socket of the last wait may have been closed since, and its number may be that of another, which is not
- * ready: libcurl looks. */
+ * ready: libcurl then reads or writes nothing. */
 int poller_run_transfers(struct poller *p)
 {
     for (size_t i = 0; i < p->n_ready; i++)
-        if (!poller_act(p, p->ready[i]))
+        if (!poller_act(p, p->ready[i].data.fd, poller_curl_events(p->ready[i].events)))
             return -EIO;
     if (clock_seconds() < p->due)
         return 0;
     p->due = INFINITY; /* until on_timeout() */
-    return poller_act(p, CURL_SOCKET_TIMEOUT) ? 0 : -EIO;
+    return poller_act(p, CURL_SOCKET_TIMEOUT, 0) ? 0 : -EIO;
 }
