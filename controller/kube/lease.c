@@ -254,7 +254,8 @@ static void lease_take_answer(struct kube_lease *l, json_t *lease)
 }
 
 /* Someone has deleted the Lease. Its holder may lead for as long as it has last renewed it, and creates it
- * anew meanwhile: unlike client-go, others wait as for a Lease that does not change. */
+ * anew meanwhile: unlike client-go, others wait as for a Lease that does not change. Also who led before, as
+ * it may have missed that another has taken over. */
 static void lease_take_absence(struct kube_lease *l)
 {
     int64_t left_ms;
@@ -263,12 +264,12 @@ static void lease_take_absence(struct kube_lease *l)
     if (!l->is_absent)
         l->changed_at = kube_now(l->kube);
     l->is_absent = true;
-    left_ms = l->seen && !lease_is_ours(l) ? lease_expires_in_ms(l) : 0;
-    if (left_ms > 0) {
+    left_ms = DURATION_MS - mono_diff(l->changed_at, kube_now(l->kube));
+    if (l->role != ROLE_UNKNOWN && !kube_lease_leading(l) && left_ms > 0) {
         lease_stand_by(l, left_ms);
         return;
     }
-    lease_see(l, NULL);
+    json_decref(TAKE_PTR(l->seen)); /* so that it is created */
     lease_write(l);
 }
 

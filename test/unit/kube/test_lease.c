@@ -208,6 +208,43 @@ static void waits_before_it_creates_a_lease_that_was_deleted(void **state)
     assert_true(w->leading);
 }
 
+static size_t count_posts(struct world *w)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < fake_requests(w->f->server); i++)
+        n += strcmp(fake_request(w->f->server, i)->method, "POST") == 0;
+    return n;
+}
+
+/* Cut off, it has not seen who took over from it. */
+static void waits_although_the_last_holder_it_saw_was_itself(void **state)
+{
+    struct world *w = *state;
+
+    lead(w);
+    fake_default(w->f->server, (struct fake_answer){.status = 500});
+    for (unsigned i = 0; i < 40; i++)
+        fake_kube_advance(w->f, 500);
+    fake_kube_settle(w->f);
+    assert_false(w->leading);
+    fake_default(w->f->server,
+                 (struct fake_answer){.status = 404,
+                                      .headers = "Content-Type: application/json\r\n",
+                                      .body = "{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":"
+                                              "\"NotFound\",\"details\":{\"name\":\"l\"},\"code\":404}"});
+    for (unsigned i = 0; i < 28; i++) {
+        fake_kube_advance(w->f, 500);
+        fake_kube_settle(w->f);
+    }
+    assert_int_equal(count_posts(w), 0);
+    for (unsigned i = 0; i < 20; i++) {
+        fake_kube_advance(w->f, 500);
+        fake_kube_settle(w->f);
+    }
+    assert_true(count_posts(w) > 0);
+}
+
 static void creates_its_own_lease_anew_at_once(void **state)
 {
     struct world *w = *state;
@@ -420,6 +457,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(creates_the_lease),
         CASE(waits_before_it_creates_a_lease_that_was_deleted),
+        CASE(waits_although_the_last_holder_it_saw_was_itself),
         CASE(creates_its_own_lease_anew_at_once),
         CASE(takes_over_a_lease_unchanged_for_its_duration),
         CASE(looks_every_second_and_at_the_expiry),
