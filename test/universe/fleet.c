@@ -419,6 +419,7 @@ void fleet_check_ask(const struct kube_ask *a, const json_t *before, const json_
     if (strcmp(a->resource, LEASES) == 0)
         check_lease(a, before, after);
     else if (fleet_elects(a->from) && !fleet_leads(a->from) && !lease_is_restored(a->from) &&
+             !past_lease_was_unknown(lease_server(a->from)) &&
              strcmp(a->resource, "events.k8s.io/events") != 0)
         violated(ORACLE_FLEET, "a%d writes %s %s/%s, but %s leads", a->from->id, a->resource, a->namespace,
                  name, lease_holder(a->from));

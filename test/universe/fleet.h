@@ -51,6 +51,8 @@ void past_heal(void);
 /* The hub's store went back in time. */
 void past_restored(void);
 void past_put_addon(int cluster);
+/* A Lease was deleted that one of those who elect by it has never seen. */
+bool past_lease_was_unknown(int server);
 /* The cluster's agent counts as gone. */
 bool past_lacks_addon(int cluster);
 /* The cluster's ConfigMap has been written or deleted. */

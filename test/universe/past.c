@@ -31,6 +31,7 @@ enum {
     /* After a change that is no view of the past, the hub may do as it says for so long, as its streams may
      * have ended, and the API server may be away. */
     SETTLED_MS = 60 * 1000,
+    LEASE_MS = 20 * 1000,    /* in which a Lease is waited for, and a holder leads on */
     NOTICED_MS = 240 * 1000, /* 150 s without a bookmark, and a list with a back-off of up to a minute */
 };
 
@@ -44,6 +45,7 @@ static struct {
     int64_t placement_back_at, placement_made_at;
     int64_t addon_gone_at[AGENTS], addon_back_at[AGENTS];
     int64_t listed_at[AGENTS][SCORERS]; /* in the cluster's ConfigMap since then; 0: it is not */
+    int64_t lease_deleted_at[KUBE_SERVERS];
     int64_t next_turn;
 } p;
 
@@ -267,6 +269,20 @@ bool past_lacks_addon(int cluster)
 
 /* ---- What others delete and make anew ---- */
 
+/* A process that starts just then has never seen who held the Lease: it creates it at once, as the first of
+ * all processes must, and two lead for as long as the holder has renewed it. */
+bool past_lease_was_unknown(int server)
+{
+    int64_t at = p.lease_deleted_at[server];
+
+    if (!at || sim_now_ms - at > LEASE_MS)
+        return false;
+    for (int i = 0; i < universe.n_nodes; i++)
+        if (fleet_elects(&universe.nodes[i]) && universe.nodes[i].since > at - LEASE_MS)
+            return true;
+    return false;
+}
+
 static void lease_deleted(int cluster)
 {
     bool is_hub = cluster != 0 || !universe.has_replicas;
@@ -277,6 +293,7 @@ static void lease_deleted(int cluster)
         return;
     trace("the Lease of server %d is deleted", server);
     note_made_anew(PAST_LEASES);
+    p.lease_deleted_at[server] = sim_now_ms;
     kube_delete(server, LEASES,
                 json_string_value(json_object_get(json_object_get(lease, "metadata"), "namespace")),
                 json_string_value(json_object_get(json_object_get(lease, "metadata"), "name")));
