@@ -182,9 +182,9 @@ bool fleet_is_settled(int cluster, unsigned scorer, int64_t ms)
 {
     int64_t at = sim_now_ms - ms;
 
-    return f.wants[scorer] && f.has_config && f.has_cluster[cluster] && f.scorer_at[scorer] < at &&
-           f.config_at < at && f.cluster_at[cluster] < at && f.api_down_until + 3 * ms < sim_now_ms &&
-           !f.apply_at;
+    return f.wants[scorer] && f.has_config && f.has_cluster[cluster] &&
+           f.scorer_at[scorer] < sim_now_ms - 4 * ms && f.config_at < at && f.cluster_at[cluster] < at &&
+           f.api_down_until + 3 * ms < sim_now_ms && !f.apply_at;
 }
 
 /* What users do once they see that a restore has undone their work. */

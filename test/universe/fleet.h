@@ -39,8 +39,9 @@ bool fleet_make_scorer_anew(unsigned scorer);
 bool fleet_make_cluster_anew(int cluster);
 /* For a while the report, or the list, is as an older agent, or hub, writes it. */
 void fleet_speak_old_words(void);
-/* Nobody has changed the scorer, the cluster and the configuration, and no scoring API has failed, for so
- * long. */
+/* Nobody has changed the cluster and the configuration for so long, and the scorer for four times as long:
+ * the hub may learn of one that was made anew only when it notices a stream that died, and distributes none
+ * that it has not probed. Nor has a scoring API failed. */
 bool fleet_is_settled(int cluster, unsigned scorer, int64_t ms);
 
 /* ---- past.c ---- */
