@@ -48,6 +48,8 @@ void __wrap_curl_easy_cleanup(CURL *easy)
 
     if (!t)
         return;
+    if (t->arrived && !t->answered)
+        world_note_abandoned(sim_process->node, t->url);
     free(t->url);
     free(t->body);
     free(t->token);

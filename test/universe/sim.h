@@ -250,6 +250,8 @@ void feed_end(struct feed *f);
 
 /* What a server does with a request (world.c). */
 void world_serve(const struct request *rq, struct response *ret);
+/* The client has closed the connection before the answer to a request for that URL has come. */
+void world_note_abandoned(int node, const char *url);
 /* A line on standard error. */
 void world_on_log(struct str line);
 /* The process that runs is killed within a call on a file. */

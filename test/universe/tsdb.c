@@ -54,6 +54,8 @@ struct batch_state {
     int64_t done_at;
     unsigned life;     /* of the last acknowledgement; 0: none yet */
     bool across_lives; /* acknowledged in several: the read position covers whole records only */
+    bool unanswered;   /* its agent gave up while the last acknowledgement was on its way */
+    int agent;         /* of the last acknowledgement */
 };
 
 static struct {
@@ -343,15 +345,24 @@ static void tsdb_acknowledge(struct taken *one, const struct sim_node *a, int64_
     one->acknowledged = true;
     b->across_lives |= b->life && b->life != a->life;
     b->life = a->life;
+    b->agent = a->id;
     if (--b->left == 0)
         b->done_at = at;
+}
+
+/* As when a reload closes an endpoint that did not get rid of its samples in time. */
+void tsdb_give_up(const struct sim_node *a)
+{
+    for (struct batch_state *b = ledger.batch; b <= ledger.batch + ledger.batches; b++)
+        if (b->agent == a->id && b->life == a->life && b->left == 0 && b->done_at > sim_now_ms)
+            b->unanswered = true;
 }
 
 /* Whether the agent had stored, or still knows, that all of the batch had arrived: a position that is not
  * stored yet is lost by a kill. */
 static bool is_known_done(const struct batch_state *b, const struct sim_node *a)
 {
-    if (b->left || b->across_lives)
+    if (b->left || b->across_lives || b->unanswered)
         return false;
     if (b->life == a->life)
         return b->done_at < sim_now_ms;

@@ -125,6 +125,12 @@ static void answer_get_lost(struct response *r, bool is_kube)
     reached[REACHED_ANSWER_LOST]++;
 }
 
+void world_note_abandoned(int node, const char *url)
+{
+    if (strstr(url, "//tsdb/"))
+        tsdb_give_up(&universe.nodes[node]);
+}
+
 void world_serve(const struct request *rq, struct response *ret)
 {
     struct sim_node *a = &universe.nodes[rq->node];

@@ -107,7 +107,8 @@ void check_secrets(struct str text, const char *where);
 /* ---- tsdb.c ---- */
 
 void tsdb_serve(const struct request *rq, struct sim_node *a, struct response *r);
-void tsdb_turn(void); /* into a trouble, or out of it */
+void tsdb_give_up(const struct sim_node *a); /* it did not wait for the answer to a request */
+void tsdb_turn(void);                        /* into a trouble, or out of it */
 void tsdb_tick(void);
 void tsdb_heal(void);
 void tsdb_check_end(void);
