@@ -442,14 +442,18 @@ static void view_copy(struct view *to, const struct view *from)
     to->version = from->version;
 }
 
-bool etcd_restore(int server, uint64_t changes, enum restore how)
+uint64_t etcd_undoable(int server)
+{
+    const struct store *s = &stores[server];
+
+    return s->version - (s->floor > s->oldest ? s->floor : s->oldest);
+}
+
+void etcd_restore(int server, uint64_t changes, enum restore how)
 {
     struct store *s = &stores[server];
-    uint64_t lowest = s->floor > s->oldest ? s->floor : s->oldest;
-    uint64_t to = s->version - lowest > changes ? s->version - changes : lowest;
+    uint64_t to = s->version - changes;
 
-    if (to == s->version)
-        return false;
     for (uint64_t v = s->version; v > to; v--)
         etcd_undo(s, &s->history[v % HISTORY]);
     s->before_restore = s->version;
@@ -460,7 +464,6 @@ bool etcd_restore(int server, uint64_t changes, enum restore how)
     }
     s->views[API_FRESH].version = s->version;
     view_copy(&s->views[API_LAGGING], &s->views[API_FRESH]);
-    return true;
 }
 
 bool etcd_has_passed_restore(int server)

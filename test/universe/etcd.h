@@ -68,8 +68,10 @@ enum restore {
     RESTORE_BUMPED, /* far ahead of all that were given, as etcdutl's `--bump-revision` does it */
 };
 
-/* The store is what it was `changes` changes ago, or as many as can be undone. False if that is none. */
-bool etcd_restore(int server, uint64_t changes, enum restore how);
+/* How many changes can be undone. */
+uint64_t etcd_undoable(int server);
+/* The store is what it was `changes` changes ago. */
+void etcd_restore(int server, uint64_t changes, enum restore how);
 /* Whether the store has given as many versions as before the last restore. */
 bool etcd_has_passed_restore(int server);
 /* The newest that was ever given, also before a restore. */

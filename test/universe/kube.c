@@ -505,9 +505,12 @@ static void kube_restore(void)
     uint64_t changes = RESTORE_CHANGES + stream_below(&universe.past, HISTORY - RESTORE_CHANGES);
     enum restore how = stream_chance(&universe.past, 500) ? RESTORE_PLAIN : RESTORE_BUMPED;
 
-    if (sim_now_ms > FAULTS_MS - RESTORED_MS || etcd_version(server) < changes || s->is_restoring ||
-        !etcd_has_passed_restore(server) || !etcd_restore(server, changes, how))
+    if (changes > etcd_undoable(server))
+        changes = etcd_undoable(server);
+    if (sim_now_ms > FAULTS_MS - RESTORED_MS || changes < RESTORE_CHANGES || s->is_restoring ||
+        !etcd_has_passed_restore(server))
         return;
+    etcd_restore(server, changes, how);
     s->trouble = SERVER_AWAY;
     s->trouble_until = sim_now_ms + RESTORE_MS + (int64_t)stream_below(&universe.past, 30000);
     s->is_restoring = true;
