@@ -76,6 +76,18 @@ static bool has_scheme(struct str s)
     return n > 0 && n < s.n && str_has_only((struct str){s.p, n}, "+-.");
 }
 
+/* Whether there is a colon before any slash, question mark or hash. */
+static bool has_early_colon(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        if (s.p[i] == ':')
+            return true;
+        if (s.p[i] == '/' || s.p[i] == '?' || s.p[i] == '#')
+            return false;
+    }
+    return false;
+}
+
 /* "user@host:port" of an absolute URL or of "//user@host:port"; empty without one. Not of empty text. */
 static struct str authority_of(struct str s)
 {
@@ -102,6 +114,8 @@ static const char *text_fault(struct str s)
         return "it is empty";
     if (has_scheme(s) && !http_is_url(s))
         return "it is no http or https URL";
+    if (!has_scheme(s) && has_early_colon(s)) /* to RFC 3986, a scheme; to libcurl, a relative path */
+        return "what is before its colon is no scheme";
     authority = authority_of(s);
     if (str_starts(s, STR("//")) && authority.n == 0)
         return "it has no host";

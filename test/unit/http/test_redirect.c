@@ -158,6 +158,8 @@ static void refuses_what_parsers_read_differently(void **state)
         ROW("javascript:alert(1)", "no http or https URL"),
         ROW("good.test:80/x", "no http or https URL"),
         ROW("httpx://good.test/", "no http or https URL"),
+        ROW("n\xffm:/evil.test", "what is before its colon is no scheme"),
+        ROW("a_b:c", "what is before its colon is no scheme"),
         ROW("http://good.test:port/", "invalid Location"),
         ROW("http://good.test:70000/", "invalid Location"),
         ROW("http://[::1/", "invalid Location"),
