@@ -55,7 +55,9 @@ def join(hub, name, managed, folder, stack, for_addons):
 
 
 def is_available(hub, name):
-    conditions = hub.call("GET", f"{CLUSTERS}/{name}").get("status", {}).get("conditions", [])
+    """Its agent may be registered before the hub has the cluster."""
+    listed = {c["metadata"]["name"]: c for c in hub.call("GET", CLUSTERS)["items"]}
+    conditions = listed.get(name, {}).get("status", {}).get("conditions", [])
     return any(c["type"] == "ManagedClusterConditionAvailable" and c["status"] == "True" for c in conditions)
 
 
