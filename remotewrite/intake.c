@@ -516,6 +516,7 @@ static void lane_frame_parts(struct intake *in, struct intake_lane *l, const str
     CLEANUP(cleanup_free) struct frame_plan *plan = NULL;
     bool has_all = l->invalid == 0 && lane_has_frames_for(l, at_ms);
 
+    invariant(l->set || !has_all); /* frames of a previous run cannot be filled in */
     l->invalid = 0;
     if (l->set)
         series_diff_init(&d, l->set, set);

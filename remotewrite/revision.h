@@ -1,7 +1,7 @@
 /* A frame after few of its series have come or gone: revised element by element, for a tenth of what it costs
- * to pack all labels anew. The series that stay are copied as they are packed. Only
- * those are packed again that copied from a series which has gone, or from one that is too far away now; and
- * where the distance to what a copy reads has changed, the copy gets the new one.
+ * to pack all labels anew. The series that stay are copied as they are packed, and a copy whose source has
+ * moved gets the new distance. Only series that copied from one which has gone, or is too far away now, are
+ * packed again.
  *
  * Endpoint's thread, though nothing here depends on that. */
 #pragma once

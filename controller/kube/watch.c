@@ -373,9 +373,9 @@ static void watch_on_page_item(void *arg, json_t *item)
     CLEANUP(cleanup_free) char *key = object_key(item);
 
     invariant(w->next == WATCH_LIST);
+    /* A restore begins this list anew, too: objects before this one count. */
     if (key && watch_item_is_back(w, map_get(&w->known, key), kube_version(item)))
-        kube_note_restore(w->kube,
-                          NULL); /* which begins this list anew: objects before this one count, too */
+        kube_note_restore(w->kube, NULL);
     else if (w->page_is_valid)
         w->page_is_valid = watch_set(w, item, true);
 }
