@@ -46,7 +46,10 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *un
     (void)easy;
     (void)unused;
     if (what == CURL_POLL_REMOVE) {
-        (void)epoll_ctl(p->epoll, EPOLL_CTL_DEL, fd, NULL); /* fails if it is closed, which removes it, too */
+        /* Fails if it is closed, which has removed it: libcurl 7.88 closes the socket of a connection that is
+         * still being made before it says so. Its number may be another thread's by then, whose descriptor
+         * is not in this epoll instance, so that this fails as well. */
+        (void)epoll_ctl(p->epoll, EPOLL_CTL_DEL, fd, NULL);
         return 0;
     }
     if (what & CURL_POLL_IN)
