@@ -64,6 +64,7 @@ def test_the_score_of_a_renamed_scorer_is_named(kube, fake, start_agent):
     kube.configure(summary("My.Score", url, interval=2, scoreDimensionFormat="${node}"), summary("my-score", url, interval=2))
     kube.wait_items("my-score", {"my-score": 1})
     wait_until(lambda: annotation(kube, "my-score", "score-name") == "my-score", "the annotation follows")
+    kube.wait_items("my.score", {"n1": 1})
     assert annotation(kube, "my.score", "score-name") == "My.Score"
 
 
