@@ -11,7 +11,7 @@ import tempfile
 
 from lib.kube import MERGE_PATCH, go_program, script
 from lib.ocm_rights import ADDON_MANAGER, ADDON_MANAGER_ROLES, WORK_AGENT, grant
-from lib.process import Process, free_port, missing
+from lib.process import LOG_TAIL, Process, free_port, missing
 from lib.rights import kubeconfig_of
 from lib.wait import LONG, wait_until
 
@@ -45,6 +45,8 @@ def running(name, kube, program, *words, account=None):
         try:
             yield process
             process.check_alive()
+        except AssertionError as error:  # of a fixture: the process is gone by the time that pytest shows logs
+            raise AssertionError(f"{error}\n---- the end of the log of {name}:\n{process.log()[-LOG_TAIL:]}") from error
         finally:
             process.kill()
 
