@@ -640,10 +640,11 @@ void tsdb_heal(void)
     ledger.state = TSDB_OK;
 }
 
-/* Whether the agent that took the series' last batch may not know of the series any more. */
+/* Whether the agent that took the series' last batch may not know of the series any more, or has lost their
+ * markers: a reload that changes an endpoint closes it, and what a full disk did not take is lost with it. */
 static bool may_have_forgotten(const struct sim_node *took)
 {
-    bool reopened = took->life > 1 || fleet_elects(took);
+    bool reopened = took->life > 1 || took->reloads > 0 || fleet_elects(took);
 
     return took->forgot || (reopened && (took->disk_failed || disk_has_failed(took->process->disk)));
 }
