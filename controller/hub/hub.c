@@ -61,7 +61,6 @@ struct hub {
     bool is_leading, is_stopping;
     bool is_active;      /* leads, has listed all objects, and is not stopping: may probe and write */
     bool is_catching_up; /* not yet, as it has only just taken over: its watches may show an older state */
-    mono_ms took_over_at;
     mono_ms active_since;
     struct timer replan, retally;
     mono_ms looked_at; /* when all statuses were looked at the last time */
@@ -293,7 +292,6 @@ static void hub_on_probed(void *arg, struct hub_scorer *s, unsigned changes)
 enum {
     FIRST_PROBES_MS = 1000, /* how long the first plan waits for the first probes */
     FIRST_PROBES_POLL_MS = 20,
-    CATCH_UP_MS = 60 * 1000,
     CATCH_UP_POLL_MS = 50,
     RESYNC_MS = 5 * 60 * 1000,
 };
@@ -383,14 +381,12 @@ static void hub_stand_by(struct hub *h)
     census_note_change(&h->census);
 }
 
-/* A standby's stream may have died without a sign, or wait for its next attempt: what it has missed must
- * not be undone. After a while it counts as known, as for a leader whose watches fail. */
+/* What a standby has missed must not be undone: another leader may have given a cluster a scorer for a
+ * decision that this one has not seen. No deadline ends this, as none ends the first lists of a new process:
+ * what the clusters have stays in force meanwhile. */
 static bool hub_must_catch_up(struct hub *h)
 {
-    bool is_over = !h->is_leading || observed_is_current(&h->seen) ||
-                   mono_diff(h->took_over_at, loop_now(h->o.loop)) >= CATCH_UP_MS;
-
-    if (is_over)
+    if (!h->is_leading || (h->is_catching_up && observed_has_caught_up(&h->seen)))
         h->is_catching_up = false;
     if (h->is_catching_up)
         hub_schedule_within(h, &h->replan, CATCH_UP_POLL_MS);
@@ -427,10 +423,9 @@ static void hub_on_lease(void *arg, bool leading)
     struct hub *h = arg;
 
     /* The Lease was just written, so the API server answers. */
-    h->is_catching_up = leading && observed_has_listed_all(&h->seen);
-    h->took_over_at = loop_now(h->o.loop);
-    for (size_t i = 0; i < HUB_KINDS && h->is_catching_up; i++)
-        kube_watch_hurry(h->seen.watches[i]);
+    h->is_catching_up = leading;
+    if (leading)
+        observed_take_over(&h->seen, loop_now(h->o.loop));
     hub_lead(h, leading);
 }
 

@@ -493,7 +493,7 @@ enum {
     WATCH_EARLY_MS = 5000, /* an end this much before its time is still that of its time */
     IDLE_MS = 150 * 1000,  /* bookmarks come every minute */
     OLD_MS = 75 * 1000,    /* without news for longer than bookmarks take */
-    BACKLOG_MS = 1000,     /* in which a stream begins to tell what it had missed */
+    BACKLOG_MS = 1000,     /* in which a stream tells what it had missed */
     GOOD_MS = 10 * 1000,   /* a stream that lived this long resets the back-off */
 };
 
@@ -724,7 +724,7 @@ void kube_watch_hurry(struct kube_watch *w)
 bool kube_watch_is_current(const struct kube_watch *w)
 {
     return w->synced && w->next == WATCH_STREAM && w->call &&
-           (w->open || mono_diff(w->asked, kube_now(w->kube)) >= BACKLOG_MS);
+           mono_diff(w->asked, kube_now(w->kube)) >= BACKLOG_MS;
 }
 
 void kube_watch_relist(struct kube_watch *w)

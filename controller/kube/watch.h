@@ -42,8 +42,8 @@ struct kube_watch *kube_watch_free(struct kube_watch *w);
 /* Sends a new request at once: this watch may hang on a dead connection to a server that answers. It lists
  * anew where that has gone on for so long that what is known may be old. */
 void kube_watch_hurry(struct kube_watch *w);
-/* Whether its stream has been opened and has told what it had missed, as far as that can be known: the
- * first bookmark may take a minute. */
+/* Whether its stream was asked for a second ago or earlier, and has told by now what it had missed, as far
+ * as that can be known: the first bookmark may take a minute. */
 bool kube_watch_is_current(const struct kube_watch *w);
 /* Lists all objects anew, unless a list is under way or waits for its next attempt. Unlike a stream of
  * events, which may lag or be dead without a sign, a list is as new as its request. */

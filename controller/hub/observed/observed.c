@@ -60,13 +60,43 @@ bool observed_has_listed_all(const struct observed *seen)
     return true;
 }
 
-bool observed_is_current(const struct observed *seen)
+static bool kind_is_of_all_namespaces(enum hub_kind kind)
 {
-    for (enum hub_kind kind = 0; kind < HUB_KINDS; kind++)
-        if (kube_watch_synced(seen->watches[kind]) && !kind_is_hopeless(seen->watches[kind]) &&
-            !kube_watch_is_current(seen->watches[kind]))
-            return false;
-    return true;
+    return kind >= HUB_CLUSTERS && kind <= HUB_ADDONS;
+}
+
+void observed_take_over(struct observed *seen, mono_ms now)
+{
+    seen->took_over_at = now;
+    for (enum hub_kind kind = 0; kind < HUB_KINDS; kind++) {
+        seen->is_behind[kind] = kube_watch_synced(seen->watches[kind]);
+        if (seen->is_behind[kind] && kind_is_of_all_namespaces(kind))
+            kube_watch_hurry(seen->watches[kind]);
+    }
+}
+
+static bool kind_is_behind(const struct observed *seen, enum hub_kind kind)
+{
+    const struct kube_watch *w = seen->watches[kind];
+
+    if (!seen->is_behind[kind] || kind_is_hopeless(w))
+        return false;
+    if (!mono_before(kube_watch_listed(w), seen->took_over_at))
+        return false;
+    return !kind_is_of_all_namespaces(kind) || !kube_watch_is_current(w);
+}
+
+bool observed_has_caught_up(struct observed *seen)
+{
+    bool is_any_behind = false;
+
+    for (enum hub_kind kind = 0; kind < HUB_KINDS; kind++) {
+        seen->is_behind[kind] = kind_is_behind(seen, kind);
+        is_any_behind |= seen->is_behind[kind];
+        if (seen->is_behind[kind] && !kind_is_of_all_namespaces(kind))
+            kube_watch_relist(seen->watches[kind]); /* also if a list was begun before the takeover */
+    }
+    return !is_any_behind;
 }
 
 /* A hub without add-ons lacks nothing: agents may be installed by other means. */

@@ -25,6 +25,8 @@ enum hub_kind {
 
 struct observed {
     struct kube_watch *watches[HUB_KINDS];
+    bool is_behind[HUB_KINDS]; /* what was there at the takeover is not known yet */
+    mono_ms took_over_at;
     struct scorers scorers;
     struct configs configs;
     struct clusters clusters;
@@ -39,8 +41,13 @@ const struct kube_resource *hub_kind_resource(enum hub_kind kind);
 /* Whether the kind's objects have been listed, or need not be: add-ons only if they can be. */
 bool observed_has_listed(const struct observed *seen, enum hub_kind kind);
 bool observed_has_listed_all(const struct observed *seen);
-/* Whether all that can be watched is known as it is now, see kube_watch_is_current(). */
-bool observed_is_current(const struct observed *seen);
+/* A standby has taken over: its watches may show an older state, as a stream dies without a sign, lags, or
+ * waits for its next attempt. Kinds of the controller's own namespace, which are few objects, are listed
+ * anew; the streams of the others are opened anew. */
+void observed_take_over(struct observed *seen, mono_ms now);
+/* Whether all that can be watched has been known as it was at the takeover, or later. To be asked again and
+ * again, as it asks for what is missing. */
+bool observed_has_caught_up(struct observed *seen);
 /* Why a kind of objects cannot be watched; NULL when it can, need not be, or nothing is known yet. */
 const char *observed_error(const struct observed *seen, enum hub_kind kind);
 /* Before a plan, also on a standby, which may take over at any moment: what changes by time alone. Returns

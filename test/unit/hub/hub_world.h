@@ -39,6 +39,21 @@ static inline void push_empty_list(struct world *w, const char *path)
     fake_push(w->f->server, (struct fake_answer){.mode = FAKE_HANG_LATE, .body = stays, .only_path = path});
 }
 
+/* Of all kinds that the hub watches. */
+static inline void push_empty_lists(struct world *w)
+{
+    push_empty_list(w, "/apis/dynamic-scoring.open-cluster-management.io/v1alpha1/dynamicscorers");
+    push_empty_list(w, "/apis/dynamic-scoring.open-cluster-management.io/v1alpha1/dynamicscoringconfigs");
+    push_empty_list(w, OURS "dynamicscorers?"); /* not their status */
+    push_empty_list(w, OURS "dynamicscoringconfigs?");
+    push_empty_list(w, "/apis/cluster.open-cluster-management.io/v1/managedclusters");
+    push_empty_list(w, "/apis/addon.open-cluster-management.io/v1alpha1/managedclusteraddons");
+    push_empty_list(w, "/apis/work.open-cluster-management.io/v1/manifestworks");
+    push_empty_list(w, "/apis/cluster.open-cluster-management.io/v1beta1/namespaces/hub-ns/placements");
+    push_empty_list(w,
+                    "/apis/cluster.open-cluster-management.io/v1beta1/namespaces/hub-ns/placementdecisions");
+}
+
 static inline void turn_until(struct world *w, bool (*ready)(struct world *w))
 {
     for (unsigned i = 0; i < 4000 && !ready(w); i++)
@@ -69,16 +84,7 @@ static inline int setup(void **state)
     assert_non_null(w);
     w->f = fake_kube_new();
     fake_default(w->f->server, (struct fake_answer){.body = "{}"});
-    push_empty_list(w, "/apis/dynamic-scoring.open-cluster-management.io/v1alpha1/dynamicscorers");
-    push_empty_list(w, "/apis/dynamic-scoring.open-cluster-management.io/v1alpha1/dynamicscoringconfigs");
-    push_empty_list(w, OURS "dynamicscorers");
-    push_empty_list(w, OURS "dynamicscoringconfigs");
-    push_empty_list(w, "/apis/cluster.open-cluster-management.io/v1/managedclusters");
-    push_empty_list(w, "/apis/addon.open-cluster-management.io/v1alpha1/managedclusteraddons");
-    push_empty_list(w, "/apis/work.open-cluster-management.io/v1/manifestworks");
-    push_empty_list(w, "/apis/cluster.open-cluster-management.io/v1beta1/namespaces/hub-ns/placements");
-    push_empty_list(w,
-                    "/apis/cluster.open-cluster-management.io/v1beta1/namespaces/hub-ns/placementdecisions");
+    push_empty_lists(w);
     w->metrics = metrics_new(METRIC_OWNER_LOOP);
     o.loop = w->f->loop;
     o.http = w->f->http;

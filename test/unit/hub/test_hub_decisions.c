@@ -225,6 +225,27 @@ static void takes_over_during_an_absence(void **state)
     assert_false(is_selected(w, "c2"));
 }
 
+static void pass_time_until_caught_up(struct world *w, int64_t ms)
+{
+    for (int64_t passed = 0; passed < ms && !observed_has_caught_up(seen(w)); passed += SETTLE_MS)
+        pass_time(w, SETTLE_MS);
+}
+
+/* A decision that a standby has not seen may be why a cluster has a scorer: only a list tells, however long
+ * the API server refuses it. */
+static void a_takeover_waits_for_lists_without_a_deadline(void **state)
+{
+    struct world *w = *state;
+
+    settle_two(w);
+    observed_take_over(seen(w), loop_now(w->f->loop));
+    pass_time_until_caught_up(w, 300 * 1000);
+    assert_false(observed_has_caught_up(seen(w)));
+    push_empty_lists(w);
+    pass_time_until_caught_up(w, 120 * 1000);
+    assert_true(observed_has_caught_up(seen(w)));
+}
+
 /* The ManifestWork, as the list of a start shows it: with the score names in one of its two lists. */
 static void show_listed_work(struct world *w, const char *name, const char *summaries, const char *suspended)
 {
@@ -331,6 +352,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(acts_at_once_on_a_placement_made_anew, setup, teardown),
         cmocka_unit_test_setup_teardown(acts_at_once_on_a_mask, setup, teardown),
         cmocka_unit_test_setup_teardown(takes_over_during_an_absence, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_takeover_waits_for_lists_without_a_deadline, setup, teardown),
         cmocka_unit_test_setup_teardown(starts_with_what_manifestworks_hold, setup, teardown),
         cmocka_unit_test_setup_teardown(an_edit_ends_what_the_start_found, setup, teardown),
     };
