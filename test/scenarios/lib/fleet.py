@@ -49,8 +49,13 @@ def join(hub, name, managed, folder, stack, for_addons):
     stack.enter_context(ocm.controller_manager(managed))
     credentials = pathlib.Path(folder) / name / "hub-kubeconfig"
     credentials.mkdir(parents=True)
-    stack.enter_context(ocm.registration_agent(hub, managed, name, credentials.parent, for_addons))
-    wait_until((credentials / "kubeconfig").exists, f"{name} is registered", LONG)
+    agent = stack.enter_context(ocm.registration_agent(hub, managed, name, credentials.parent, for_addons))
+
+    def is_registered():
+        agent.check_alive()
+        return (credentials / "kubeconfig").exists()
+
+    wait_until(is_registered, f"{name} is registered", LONG)
     stack.enter_context(ocm.work_agent(hub, managed, name, credentials / "kubeconfig"))
 
 

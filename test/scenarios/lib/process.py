@@ -1,5 +1,6 @@
 """Programs under test: on free ports, with their log in a file, ended with the test that started them."""
 
+import collections
 import functools
 import os
 import pathlib
@@ -17,6 +18,7 @@ BUILD = pathlib.Path(os.environ.get("DS_BUILD", ROOT / "build")).resolve()
 LOG_TAIL = 8000
 
 running = []  # their logs are shown when a test fails
+given_ports = collections.deque(maxlen=500)
 
 
 def missing(why):
@@ -25,17 +27,27 @@ def missing(why):
     pytest.skip(why)
 
 
+def own_ports():
+    """Outside the kernel's range for outgoing connections; every other worker of this run has others."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    return range(10240, 32000)[worker::workers]
+
+
 def free_port():
-    """Outside the kernel's range for outgoing connections, so that it stays free until it is used."""
+    """Stays free until it is used: it is no other worker's, and none that was given away not long ago."""
     while True:
-        port = random.randint(10240, 32000)
+        port = random.choice(own_ports())
+        if port in given_ports:
+            continue
         with socket.socket() as s:
             s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 s.bind(("127.0.0.1", port))
-                return port
             except OSError:
                 continue
+        given_ports.append(port)
+        return port
 
 
 def environment(**more):
