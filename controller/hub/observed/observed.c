@@ -69,17 +69,17 @@ void observed_take_over(struct observed *seen, mono_ms now)
 {
     seen->took_over_at = now;
     for (enum hub_kind kind = 0; kind < HUB_KINDS; kind++) {
-        seen->is_behind[kind] = kube_watch_synced(seen->watches[kind]);
-        if (seen->is_behind[kind] && kind_is_of_all_namespaces(kind))
+        seen->is_outdated[kind] = kube_watch_synced(seen->watches[kind]);
+        if (seen->is_outdated[kind] && kind_is_of_all_namespaces(kind))
             kube_watch_hurry(seen->watches[kind]);
     }
 }
 
-static bool kind_is_behind(const struct observed *seen, enum hub_kind kind)
+static bool kind_is_outdated(const struct observed *seen, enum hub_kind kind)
 {
     const struct kube_watch *w = seen->watches[kind];
 
-    if (!seen->is_behind[kind] || kind_is_hopeless(w))
+    if (!seen->is_outdated[kind] || kind_is_hopeless(w))
         return false;
     if (!mono_before(kube_watch_listed(w), seen->took_over_at))
         return false;
@@ -88,15 +88,15 @@ static bool kind_is_behind(const struct observed *seen, enum hub_kind kind)
 
 bool observed_has_caught_up(struct observed *seen)
 {
-    bool is_any_behind = false;
+    bool is_any_outdated = false;
 
     for (enum hub_kind kind = 0; kind < HUB_KINDS; kind++) {
-        seen->is_behind[kind] = kind_is_behind(seen, kind);
-        is_any_behind |= seen->is_behind[kind];
-        if (seen->is_behind[kind] && !kind_is_of_all_namespaces(kind))
+        seen->is_outdated[kind] = kind_is_outdated(seen, kind);
+        is_any_outdated |= seen->is_outdated[kind];
+        if (seen->is_outdated[kind] && !kind_is_of_all_namespaces(kind))
             kube_watch_relist(seen->watches[kind]); /* also if a list was begun before the takeover */
     }
-    return !is_any_behind;
+    return !is_any_outdated;
 }
 
 /* A hub without add-ons lacks nothing: agents may be installed by other means. */

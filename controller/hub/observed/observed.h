@@ -25,7 +25,7 @@ enum hub_kind {
 
 struct observed {
     struct kube_watch *watches[HUB_KINDS];
-    bool is_behind[HUB_KINDS]; /* what was there at the takeover is not known yet */
+    bool is_outdated[HUB_KINDS]; /* what was there at the takeover is not known yet */
     mono_ms took_over_at;
     struct scorers scorers;
     struct configs configs;
