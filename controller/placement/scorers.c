@@ -8,8 +8,6 @@
 #include "exporter/base/loop.h"
 #include "exporter/metric/batch.h"
 
-enum { MIN_ROUND_MS = 10000 }; /* a round may take this long in any case */
-
 static struct placement_scorer *placement_scorers_find(const struct placement_scorers *all,
                                                        const char *score_name)
 {
@@ -74,10 +72,11 @@ static void placement_scorer_free(struct placement_scorer *s)
     free(s);
 }
 
-/* An interval, or the time that a longer round may take. */
-static int64_t longest_round_ms(const struct summary *s)
+/* The life of scores is a number of intervals, or of durations of the round where that took longer: the
+ * longest that one of these can be. */
+static int64_t life_unit_ms(const struct summary *s)
 {
-    int64_t round_ms = s->timeout_ms > MIN_ROUND_MS ? s->timeout_ms : MIN_ROUND_MS;
+    int64_t round_ms = summary_round_ms(s);
 
     return s->interval_ms > round_ms ? s->interval_ms : round_ms;
 }
@@ -93,7 +92,7 @@ void placement_scorers_set(struct placement_scorers *all, const struct summaries
         struct placement_scorer *s = placement_scorers_at(all, list->list[i].score_name);
 
         s->summary = &list->list[i];
-        s->longest_life_ms = longest_round_ms(s->summary) * stale_intervals;
+        s->longest_life_ms = life_unit_ms(s->summary) * stale_intervals;
         if (!s->has_ended)
             s->life_ms = s->summary->interval_ms * stale_intervals;
         kept[i] = s;

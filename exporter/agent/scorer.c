@@ -254,7 +254,6 @@ void scorer_error_text(const struct scorer_status *s, char *out, size_t size)
 }
 
 enum {
-    MIN_ROUND_MS = 10000,    /* a round may take this long even when its interval is shorter */
     MAX_JITTER_MS = 1500,    /* of the first round */
     FIRST_BACKOFF_MS = 5000, /* after the first failure; doubled with each, up to the interval, plus jitter */
     MAX_RETRY_AFTER_MS = 3600000,
@@ -438,10 +437,8 @@ static void on_round_done(void *arg, struct round_result *r)
 
 int64_t scorer_timeout_ms(const struct summary *s, const struct limits *limits)
 {
-    int64_t ms = s->timeout_ms;
+    int64_t ms = summary_round_ms(s);
 
-    if (ms == 0)
-        ms = s->interval_ms > MIN_ROUND_MS ? s->interval_ms : MIN_ROUND_MS;
     return ms < limits->round_ms ? ms : limits->round_ms;
 }
 

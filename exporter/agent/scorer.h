@@ -65,7 +65,7 @@ void scorer_change(struct scorer *s, const struct summary *summary);
 /* Starts the next round now if the last one was refused (missing token, HTTP 4xx): the cause may be gone. */
 void scorer_wake(struct scorer *s);
 
-/* How long a round may take. */
+/* How long a round may take on this agent: summary_round_ms() within limits.roundTime. */
 int64_t scorer_timeout_ms(const struct summary *s, const struct limits *limits);
 /* The number of exposed series. */
 size_t scorer_series(const struct scorer *s);

@@ -21,6 +21,7 @@ enum {
     SECRET_NAME_MAX = 253, /* as Kubernetes names objects */
     INTERVAL_DEFAULT_S = 60,
     INTERVAL_MAX_S = 7 * 86400,
+    ROUND_MIN_MS = 10 * 1000, /* without a timeout, a round may take this long even in a shorter interval */
     TIMEOUT_MAX_MS = 3600 * 1000,
     RANGE_DEFAULT_S = 3600,
     RANGE_MAX_S = 366 * 86400,
@@ -110,6 +111,13 @@ static bool same_source(const struct summary_source *a, const struct summary_sou
 {
     return a->type == b->type && text_is_same(a->endpoint, b->endpoint) && same_secret(&a->auth, &b->auth) &&
            text_is_same(a->query, b->query) && a->range_s == b->range_s && a->step_s == b->step_s;
+}
+
+int64_t summary_round_ms(const struct summary *s)
+{
+    if (s->timeout_ms != 0)
+        return s->timeout_ms;
+    return s->interval_ms > ROUND_MIN_MS ? s->interval_ms : ROUND_MIN_MS;
 }
 
 bool summary_same(const struct summary *a, const struct summary *b)

@@ -67,7 +67,7 @@ struct summary {
     char *scoring_endpoint; /* ${cluster} in its path and query is the cluster's name */
     struct secret_ref scoring_auth;
     int64_t interval_ms; /* >= 1000 */
-    int64_t timeout_ms;  /* of one round; 0: the agent's default */
+    int64_t timeout_ms;  /* of one round; 0: none is set. See summary_round_ms() */
     enum location location;
     enum score_destination destination;
     struct summary_item items[SUMMARY_MAX_ITEMS]; /* of different formats; mostly one, never none */
@@ -101,6 +101,9 @@ bool summary_same(const struct summary *a, const struct summary *b);
 /* A copy that shares the strings, to be passed to summary_done() like the original. Loop thread. */
 struct summary summary_copy(const struct summary *s);
 void summary_done(struct summary *s);
+/* How long one round may take: the timeout, or without one the interval, and then at least 10 s. An agent's
+ * limits.roundTime may allow less. */
+int64_t summary_round_ms(const struct summary *s);
 /* The next query of a list joined by `;`, trimmed; empty at the end. A `;` inside a PromQL string literal
  * ('', "", ``) or comment does not separate; blank parts are skipped. Start with *at = 0. */
 struct str summary_next_query(struct str joined, size_t *at);

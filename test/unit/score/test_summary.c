@@ -160,6 +160,23 @@ static void reads_words_in_any_case(void **state)
     summaries_done(&s);
 }
 
+static void knows_how_long_a_round_may_take(void **state)
+{
+    static const struct {
+        int64_t interval_ms, timeout_ms, want_ms;
+    } rows[] = {
+        {60000, 0, 60000},  {1000, 0, 10000},    {10000, 0, 10000},
+        {1000, 3000, 3000}, {60000, 3000, 3000}, {1000, 90000, 90000},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        const struct summary s = {.interval_ms = rows[i].interval_ms, .timeout_ms = rows[i].timeout_ms};
+
+        assert_int_equal(summary_round_ms(&s), rows[i].want_ms);
+    }
+}
+
 static void reads_how_scores_become_items(void **state)
 {
     struct summaries s =
@@ -629,6 +646,7 @@ int main(void)
         cmocka_unit_test(reads_what_the_hub_writes),
         cmocka_unit_test(fills_in_defaults),
         cmocka_unit_test(reads_words_in_any_case),
+        cmocka_unit_test(knows_how_long_a_round_may_take),
         cmocka_unit_test(reads_how_scores_become_items),
         cmocka_unit_test(finds_what_is_no_placeholder),
         cmocka_unit_test(says_what_to_write_instead_of_an_unknown_placeholder),
