@@ -116,7 +116,6 @@ static void report_put_placement(struct agent_report *r, json_t *object, const s
 static json_t *report_scorer(struct agent_report *r, const struct scorer *s, bool times)
 {
     const struct scorer_status *st = &s->status;
-    const char *expired = "the scores of the last round have expired, and none has ended since";
     char error[ROUND_REASON_BYTES];
     json_t *one = json_object();
 
@@ -127,8 +126,8 @@ static json_t *report_scorer(struct agent_report *r, const struct scorer *s, boo
     if (times && s->batch)
         kube_set(one, "validUntil", report_time(r, st->expires_ms));
     kube_set_str(one, "failedStage", report_failed_stage(st));
-    scorer_error_text(st, error, sizeof(error));
-    report_put_line(one, "error", *error || scorer_state(s) != SCORER_STALE ? error : expired);
+    scorer_error_text(s, error, sizeof(error));
+    report_put_line(one, "error", error);
     report_put_placement(r, one, &s->summary);
     return one;
 }

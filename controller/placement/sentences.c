@@ -5,6 +5,7 @@
 #include "exporter/base/text.h"
 #include "exporter/score/format.h"
 #include "exporter/score/round_error.h"
+#include "exporter/score/scorer_state.h"
 
 enum { FORMATS_BYTES = 768 };
 
@@ -126,7 +127,7 @@ static void scored_put_cause(struct buf *b, enum scored_reason reason, const str
         buf_puts(b, f->reason);
         break;
     case SCORED_EXPIRED:
-        buf_puts(b, "the scores of the last round have expired, and none has ended since");
+        buf_puts(b, scores_expired_text);
         break;
     case SCORED_NO_ITEMS:
         buf_printf(b, "no item from %zu results of the scoring API", f->results);

@@ -13,7 +13,7 @@ enum scored_reason {
     SCORED_SUSPENDED,
     SCORED_SCORING_FAILED,
     SCORED_SOURCE_FAILED,
-    SCORED_EXPIRED, /* the last round succeeded, and none has ended for so long that its scores are gone */
+    SCORED_EXPIRED, /* the last round succeeded, and the next one lasts until its scores are gone */
     /* The round succeeded, and led to no item: */
     SCORED_NO_ITEMS,
     SCORED_SOURCE_EMPTY,

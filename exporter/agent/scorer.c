@@ -235,20 +235,35 @@ static void count_result(const struct scorer *s, const struct round_result *r)
                    (double)(was->failures + 1));
 }
 
-void scorer_error_text(const struct scorer_status *s, char *out, size_t size)
+const char *scorer_stale_reason(const struct scorer *s)
 {
+    bool is_stale = scorer_state(s) == SCORER_STALE;
+
+    return is_stale && s->status.last.error == ROUND_OK ? scores_expired_text : NULL;
+}
+
+/* "scoring failed, http://scorer/scoring: HTTP 503 Service Unavailable" */
+static void scorer_put_failure(struct buf *b, const struct scorer_status *st)
+{
+    buf_puts(b, round_stage_word(st->last.stage));
+    buf_puts(b, " failed");
+    if (*st->url) {
+        buf_puts(b, ", ");
+        buf_puts(b, st->url);
+    }
+    buf_puts(b, ": ");
+    buf_puts(b, st->last.reason);
+}
+
+void scorer_error_text(const struct scorer *s, char *out, size_t size)
+{
+    const char *stale_reason = scorer_stale_reason(s);
     BUF_AUTO(text, REASON_MAX_BYTES);
 
-    if (s->rounds && s->last.error != ROUND_OK) {
-        buf_puts(&text, round_stage_word(s->last.stage));
-        buf_puts(&text, " failed");
-        if (*s->url) {
-            buf_puts(&text, ", ");
-            buf_puts(&text, s->url);
-        }
-        buf_puts(&text, ": ");
-        buf_puts(&text, s->last.reason);
-    }
+    if (s->status.rounds && s->status.last.error != ROUND_OK)
+        scorer_put_failure(&text, &s->status);
+    else if (stale_reason)
+        buf_puts(&text, stale_reason);
     invariant(buf_failed(&text) == 0);
     text_line(out, size, buf_str(&text));
 }
@@ -331,12 +346,12 @@ static void scorer_expire(struct scorer *s)
     const char *name = s->summary.score_name;
     char err[ROUND_REASON_BYTES];
 
-    scorer_error_text(&s->status, err, sizeof(err));
+    s->batch = batch_unref(s->batch);
+    scorer_error_text(s, err, sizeof(err));
     log_warn("scores expired", L_STR("score_name", name), L_INT("failures", s->status.failures),
              L_STR("err", err));
     metric_add(s->env->metrics, METRIC_EXPIRED, LV(name), 1);
     loop_timer_clear(s->loop, &s->expire);
-    s->batch = batch_unref(s->batch);
     metric_set(s->env->metrics, METRIC_SERIES, LV(name), 0);
     metric_remove(s->env->metrics, METRIC_SCORE_TIMESTAMP, LV(s->env->source->cluster_name, name));
     s->env->expired(s->env->arg, s);
@@ -393,7 +408,7 @@ static void scorer_tell_outcome(struct scorer *s, struct batch *fresh)
         .expires_ms = st->expires_ms,
     };
 
-    scorer_error_text(st, reason, sizeof(reason));
+    scorer_error_text(s, reason, sizeof(reason));
     s->env->ended(s->env->arg, s, &o);
 }
 

@@ -72,5 +72,8 @@ size_t scorer_series(const struct scorer *s);
 enum scorer_state scorer_state(const struct scorer *s);
 /* The names of the columns of the history, for member_history(). */
 extern const char *const scorer_history_names[];
-/* Why the last round failed, with stage and URL, cut in the middle to fit; empty if it succeeded. */
-void scorer_error_text(const struct scorer_status *s, char *out, size_t size);
+/* Why it is stale though its last round succeeded; NULL if it is not. */
+const char *scorer_stale_reason(const struct scorer *s);
+/* Why the last round failed, with stage and URL, cut in the middle to fit; or scorer_stale_reason(); or
+ * empty. */
+void scorer_error_text(const struct scorer *s, char *out, size_t size);

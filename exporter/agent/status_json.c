@@ -145,6 +145,7 @@ static void json_scorer(struct buf *o, const struct scorer *s, bool with_history
         member_text(o, "hint", hint_of_error(st->last.error, st->last.stage));
         buf_puts(o, "}");
     }
+    member_words(o, "staleReason", scorer_stale_reason(s));
     if (member_object_if(o, "warnings", st->last.source_warnings)) {
         member_count(o, "count", st->last.source_warnings);
         member_text(o, "first", st->last.source_warning);

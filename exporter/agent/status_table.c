@@ -177,12 +177,15 @@ static void table_scores(struct status_table *t, const struct scorer *s)
 static void table_scorer(struct status_table *t, const struct agent_state *a, const struct scorer *s)
 {
     const struct scorer_status *st = &s->status;
+    const char *stale_reason = scorer_stale_reason(s);
 
     table_headline(t, s);
     if (st->rounds && st->last.error != ROUND_OK)
         table_error(t, s);
     else if (st->rounds)
         table_flow(t, s);
+    if (stale_reason)
+        table_line(t, INDENT, "%s", stale_reason);
     if (scorer_state(s) == SCORER_EMPTY)
         table_empty(t, s);
     table_remarks(t, st);

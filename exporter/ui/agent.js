@@ -41,6 +41,7 @@ function notes(s) {
     s.error && note(true, [el('b', {}, `${s.error.stage === 'source' ? 'Source' : 'Scoring'} failed: ${s.error.class}`),
       s.failures > 1 && `, ${count(s.failures)} rounds in a row`], s.error.text,
       s.error.url && el('p', {}, 'URL: ', bdi(s.error.url), `, trace: ${r.traceId}`), el('p', {}, `Check ${s.error.hint}.`)),
+    s.staleReason && note(true, el('b', {}, 'No scores'), s.staleReason),
     s.warnings && note(false, [el('b', {}, 'Source warning'), s.warnings.count > 1 && `, the first of ${count(s.warnings.count)}`],
       s.warnings.first),
     r.invalidResults > 0 && note(false, [el('b', {}, plural(r.invalidResults, 'invalid result')), ' ignored',

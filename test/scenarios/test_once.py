@@ -79,6 +79,17 @@ def test_it_waits_for_the_slowest_only(fake, tmp_path, start_agent):
     assert ended.returncode == 1 and re.search(r"timed out after \d+\.\d s with 0 bytes received", ended.stdout)
 
 
+def test_the_table_says_why_scores_are_gone(fake, start_agent):
+    """Those of a short interval expire while another scorer is waited for."""
+    quick = summary("quick", fake.on("/quick", results({"node": "n1"}, 1.5)))
+    slow = summary("slow", fake.on("/slow", hanging), timeout="3s")
+    limits = {"staleAfterIntervals": 1}
+    agent = start_agent({"summaries": [quick, slow], "limits": limits}, start=False)
+    table = run(PROGRAM, "agent", f"--config.file={agent.file}", "--once").stdout
+    gone = r"✗ failed  quick\n.*\n    the scores of the last round have expired, and no round has ended since\n"
+    assert re.search(gone, table), table
+
+
 def test_no_scorers_and_a_bad_file(start_agent):
     agent = start_agent({"summaries": []}, start=False)
     assert run(PROGRAM, "agent", f"--config.file={agent.file}", "--once").returncode == 0

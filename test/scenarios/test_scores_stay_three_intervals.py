@@ -10,13 +10,14 @@ from lib.fake import hanging, plain, results
 from lib.wait import wait_until
 
 GOOD = results({"node": "n"}, 1)
+HANGS = "the scores of the last round have expired, and no round has ended since"
 BAD = plain('{"error": "no model"}', 500)
 
 
 @pytest.mark.parametrize("intervals, limits", [(3, {}), (2, {"staleAfterIntervals": 2})])
 def test_they_stay_and_go(fake, start_agent, intervals, limits):
     fails = summary("fails", fake.on("/fails", GOOD, BAD))
-    hangs = summary("hangs", fake.on("/hangs", GOOD, hanging))
+    hangs = summary("hangs", fake.on("/hangs", GOOD, hanging), timeout="5m")
     agent = start_agent({"summaries": [fails, hangs], "limits": limits})
     agent.wait_scores("fails"), agent.wait_scores("hangs")
     ages, states = {}, {"fails": [], "hangs": []}
@@ -34,8 +35,10 @@ def test_they_stay_and_go(fake, start_agent, intervals, limits):
     wait_until(all_gone, "all scores have gone")
     assert all(age > intervals - 0.05 for age in ages.values()), ages
     assert set(states["fails"]) <= {"ok", "failing"}
-    assert agent.status("fails")["state"] == "stale"
-    agent.wait_log("scores expired")
+    assert agent.status("fails")["state"] == agent.status("hangs")["state"] == "stale"
+    assert agent.status("fails")["staleReason"] is None and agent.status("hangs")["error"] is None
+    assert agent.status("hangs")["staleReason"] == HANGS
+    agent.wait_log("scores expired"), agent.wait_log(HANGS)
     agent.wait_metric("dynamic_scoring_expired_total", score_name="fails")
     agent.wait_metric_is(None, "dynamic_score_timestamp_seconds", ds_score_name="fails")
     agent.wait_metric_is(0, "dynamic_scoring_series", score_name="fails")

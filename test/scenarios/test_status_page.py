@@ -1,6 +1,7 @@
 """The agent's page in a real browser: complete and readable at every width, in light and dark; it refreshes by itself, filters and
 sorts; and nothing that a scorer says becomes markup."""
 
+import collections
 import contextlib
 import gzip
 import http.server
@@ -44,6 +45,8 @@ summaries:
 
 
 def scores_of(path):
+    if path == "/hangs":
+        return [{"metric": {"node": "n1"}, "score": 1.5}]
     if path == "/many":
         results = [
             {"metric": {"node": f"worker-{i:02}.eu.example.net", "namespace": "default"}, "score": i * 0.75 - 4}
@@ -82,7 +85,10 @@ class Fakes(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         self.rfile.read(int(self.headers["Content-Length"]))
-        if self.path == "/fail":
+        self.server.seen[self.path] += 1
+        if self.path == "/hangs" and self.server.seen["/hangs"] > 1:
+            self.server.ended.wait()
+        elif self.path == "/fail":
             self.answer(502, REASON.partition(": ")[2].encode())
         else:
             self.answer(200, {"results": scores_of(self.path)})
@@ -95,10 +101,12 @@ class Fakes(http.server.BaseHTTPRequestHandler):
 def serving_fakes():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Fakes)
     server.daemon_threads = True
+    server.seen, server.ended = collections.Counter(), threading.Event()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield server.server_address[1]
     finally:
+        server.ended.set()
         server.shutdown()
         server.server_close()
 
@@ -114,7 +122,7 @@ def wait_for(what, process, ready):
         with contextlib.suppress(OSError):
             if ready():
                 return
-        assert process.poll() is None, f"ended with {process.returncode}"
+        assert not process or process.poll() is None, f"ended with {process.returncode}"
         assert time.monotonic() < end, f"waited {DEADLINE} s for {what}"
         time.sleep(0.05)
 
@@ -283,6 +291,19 @@ def test_the_page_says_when_the_agent_is_away(browser, tmp_path):
     browser.wait_for("document.getElementById('trouble').textContent.startsWith('last update failed: ')")
     assert "next try in" in browser.run("document.getElementById('trouble').textContent")
     assert "c1" in browser.run(VISIBLE_TEXT)
+
+
+def test_it_says_why_scores_are_gone_while_a_round_hangs(browser, tmp_path):
+    with serving_fakes() as port:
+        more = "sourceType: None, scoringInterval: 1, timeout: 5m"
+        summary = f"{{scoreName: s, {more}, scoringEndpoint: 'http://127.0.0.1:{port}/hangs'}}"
+        limits = "limits: {staleAfterIntervals: 1}"
+        with running_agent(tmp_path, f"clusterName: c1\n{limits}\nsummaries: [{summary}]\n") as base:
+            wait_for("the end of its scores", None, lambda: json.loads(get(f"{base}/api/v1/status")[1])["scorers"][0]["state"] == "stale")
+            browser.open(base)
+            text = browser.run(VISIBLE_TEXT)
+            browser.picture("stale")
+    assert "No scores" in text and "the scores of the last round have expired, and no round has ended since" in text
 
 
 def test_rounds_are_plotted(browser, tmp_path):

@@ -111,11 +111,11 @@ static void names_the_stage_and_the_url_of_a_failure(void **state)
     fake_push(w->api, (struct fake_answer){.status = 503});
     first_round(w);
     (void)snprintf(want, sizeof(want), "scoring failed, http://%s: HTTP 503 Service Unavailable", host);
-    scorer_error_text(&w->scorer->status, text, sizeof(text));
+    scorer_error_text(w->scorer, text, sizeof(text));
     assert_string_equal(text, want);
     pass(w, 60000);
     turn_until_ended(w, 2);
-    scorer_error_text(&w->scorer->status, text, sizeof(text));
+    scorer_error_text(w->scorer, text, sizeof(text));
     assert_string_equal(text, "");
     assert_string_equal(w->scorer->status.url, "");
 }
@@ -159,6 +159,24 @@ static void expires_scores_after_three_intervals(void **state)
     assert_true(metric_value(w->metrics,
                              "dynamic_score_timestamp_seconds{ds_cluster=\"c1\",ds_score_name=\"s\"}") == 0);
     assert_true(metric_value(w->metrics, "dynamic_scoring_expired_total{score_name=\"s\"}") == 1);
+}
+
+static void says_why_there_are_no_scores_while_a_round_hangs(void **state)
+{
+    struct world *w = *state;
+    char text[256];
+
+    first_round(w);
+    assert_null(scorer_stale_reason(w->scorer));
+    fake_default(w->api, (struct fake_answer){.body = ONE_SCORE, .delay_ms = 300});
+    pass(w, 60000);
+    assert_true(w->scorer->status.running);
+    pass(w, 120000);
+    assert_int_equal(w->withdrawn, 1);
+    assert_int_equal(scorer_state(w->scorer), SCORER_STALE);
+    scorer_error_text(w->scorer, text, sizeof(text));
+    assert_string_equal(text, "the scores of the last round have expired, and no round has ended since");
+    assert_string_equal(scorer_stale_reason(w->scorer), text);
 }
 
 static void names_the_limit_and_its_number(void **state)
@@ -232,6 +250,7 @@ int main(void)
         T(retries_a_permanent_failure_at_the_next_round),
         T(honours_retry_after),
         T(expires_scores_after_three_intervals),
+        T(says_why_there_are_no_scores_while_a_round_hangs),
         T(names_the_limit_and_its_number),
         T(names_no_setting_for_the_limit_of_headers),
     };

@@ -145,7 +145,7 @@ static void says_that_scores_have_expired_while_a_round_hangs(void **state)
     i = nth_write(w, 2);
     assert_condition(
         w, i, "Scored", "Expired",
-        "the scores of the last round have expired, and none has ended since; there are no scores");
+        "the scores of the last round have expired, and no round has ended since; there are no scores");
     assert_string_equal(placement_why_no_items(w->placement, "My_Score"), "");
     assert_int_equal(scorer_state(w->scorer), SCORER_STALE);
 }
@@ -350,7 +350,7 @@ static void ends_what_it_found_before_the_first_round_has_ended(void **state)
     assert_status(w, i, -9, until(w, 180000), "False");
     assert_condition(
         w, i, "Scored", "Expired",
-        "the scores of the last round have expired, and none has ended since; fallbackScore is used");
+        "the scores of the last round have expired, and no round has ended since; fallbackScore is used");
 }
 
 /* "my-score" was the object of a score of another name, before the scorer was renamed while no agent ran. */

@@ -58,7 +58,7 @@ static const struct {
     {{.summary = &plain, .made = &none, .results = 7, .expired = true, .instead = INSTEAD_FALLBACK},
      SCORED_EXPIRED,
      "Expired",
-     "the scores of the last round have expired, and none has ended since; fallbackScore is used"},
+     "the scores of the last round have expired, and no round has ended since; fallbackScore is used"},
     {{.summary = &plain, .made = &none},
      SCORED_SOURCE_EMPTY,
      "SourceEmpty",
