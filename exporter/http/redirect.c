@@ -115,7 +115,7 @@ static const char *text_fault(struct str s)
     if (has_scheme(s) && !http_is_url(s))
         return "it is no http or https URL";
     if (!has_scheme(s) && has_early_colon(s)) /* to RFC 3986, a scheme; to libcurl, a relative path */
-        return "what is before its colon is no scheme";
+        return "the text before the colon is not a valid scheme";
     authority = authority_of(s);
     if (str_starts(s, STR("//")) && authority.n == 0)
         return "it has no host";
