@@ -1,7 +1,6 @@
 /* The body of an answer: kept, decoded, skipped or buffered for a stream, always within the call's limit, its
  * share of the budget and its share of the turn. Owns nothing. curl's callback, on the loop. */
 #include "exporter/base/inflate.h"
-#include "exporter/base/invariant.h"
 #include "exporter/http/http_internal.h"
 
 #include <errno.h>
@@ -9,7 +8,6 @@
 
 enum {
     CALL_TURN_BYTES = 256 << 10, /* worked on for one call in one turn of the loop */
-    TEXT_MAX_BYTES = 256,        /* of a sentence with numbers */
 };
 
 /* ---- The share of a turn ---- */
@@ -47,7 +45,7 @@ void http_call_line_up(struct http_call *c)
 /* bytes: how many were announced; 0 if that is not known. */
 static void fail_size(struct http_call *c, uint64_t bytes)
 {
-    BUF_AUTO(text, TEXT_MAX_BYTES);
+    BUF_AUTO(text, HTTP_REASON_MAX_BYTES);
 
     buf_puts(&text, "response");
     if (bytes)
@@ -55,8 +53,7 @@ static void fail_size(struct http_call *c, uint64_t bytes)
     buf_printf(&text, " exceeds the limit of %zu bytes", c->rq.max_answer);
     if (c->hops.n || c->next_url)
         buf_puts(&text, ", which includes those of redirects");
-    invariant(buf_failed(&text) == 0);
-    http_call_fail(c, CAUSE_BODY_LIMIT, "%.*s", STR_ARG(buf_str(&text)));
+    http_call_fail_with(c, CAUSE_BODY_LIMIT, &text);
 }
 
 /* A redirect's body is read, so that the next request can use the connection, but not kept. It counts

@@ -3,29 +3,40 @@
 #include "exporter/http/http_internal.h"
 
 #include <ctype.h>
-#include <stdio.h>
+#include <inttypes.h>
+#include <stdarg.h>
 
-/* Sets cause and reason of the answer unless they are set. */
-void PRINTF_LIKE(3, 4) http_call_fail(struct http_call *c, enum http_cause cause, const char *fmt, ...)
+void http_call_fail_with(struct http_call *c, enum http_cause cause, struct buf *reason)
 {
     struct http_response *a = &c->answer;
-    va_list args;
 
+    if (buf_failed(reason) < 0)
+        memory_exhausted(reason->n);
     if (a->cause != CAUSE_NONE)
         return;
     http_answer_set_cause(a, cause);
+    text_line(a->reason, sizeof(a->reason), buf_str(reason));
+}
+
+void http_call_fail(struct http_call *c, enum http_cause cause, const char *fmt, ...)
+{
+    BUF_AUTO(reason, HTTP_REASON_MAX_BYTES);
+    va_list args;
+
     va_start(args, fmt);
-    (void)vsnprintf(a->reason, sizeof(a->reason), fmt, args);
+    buf_vprintf(&reason, fmt, args);
     va_end(args);
-    for (char *p = a->reason; *p; p++)
-        *p = isprint((unsigned char)*p) ? *p : '?';
+    http_call_fail_with(c, cause, &reason);
 }
 
 void http_fail_budget(struct http_call *c, const char *what)
 {
-    http_call_fail(c, CAUSE_BUDGET,
-                   "over limits.memory (%llu MiB): %s, with %zu bytes of responses in memory",
-                   (unsigned long long)(c->http->budget_max >> 20), what, c->share->reserved);
+    BUF_AUTO(reason, HTTP_REASON_MAX_BYTES);
+
+    buf_printf(&reason, "over limits.memory (%" PRIu64 " MiB): ", c->http->budget_max >> 20);
+    buf_puts(&reason, what);
+    buf_printf(&reason, ", with %zu bytes of responses in memory", c->share->reserved);
+    http_call_fail_with(c, CAUSE_BUDGET, &reason);
 }
 
 /* All other codes are CAUSE_TRANSFER. */
@@ -107,54 +118,83 @@ static enum http_cause cause_of_code(const struct http_call *c, CURLcode code, e
     return cause == CAUSE_NONE ? CAUSE_TRANSFER : cause;
 }
 
-/* The library's own text, without user information: it may quote the server or the URL of a redirect. */
-static void fail_by_curl(struct http_call *c, CURLcode code, enum http_cause cause, const char *server,
-                         enum proxy_use proxy)
+/* libcurl's own text, without user information: it may quote the server or the URL of a redirect. */
+static void put_curl_text(struct buf *b, const struct http_call *c, CURLcode code)
 {
     const char *text = c->curl_error[0] ? c->curl_error : curl_easy_strerror(code);
-    const struct http_tls *tls = c->rq.tls;
-    BUF_AUTO(clean, sizeof(c->answer.reason) - 1);
-    struct str shown;
 
-    http_url_for_people((struct str){text, strnlen(text, CURL_ERROR_SIZE)}, &clean);
-    shown = buf_str(&clean);
-    if (http_cause_class(cause) == HTTP_CONNECT && proxy == PROXY_USED)
-        http_call_fail(c, cause, "could not connect to the proxy: %.*s", STR_ARG(shown));
-    else if (code == CURLE_SSL_CONNECT_ERROR)
-        http_call_fail(c, cause, "TLS handshake with %s failed; if it is an http port, use http://: %.*s",
-                       server, STR_ARG(shown));
-    else if (ended_after_handshake(c, code))
-        http_call_fail(c, cause, "%s closed the connection; it may %s client certificate: %.*s", server,
-                       tls && (tls->cert.n || tls->cert_file) ? "not accept the" : "require a",
-                       STR_ARG(shown));
-    else
-        http_call_fail(c, cause, "%.*s", STR_ARG(shown));
+    http_url_for_people((struct str){text, strnlen(text, CURL_ERROR_SIZE)}, b);
+}
+
+/* "connection refused" */
+static void put_system_error(struct buf *b, int error)
+{
+    const char *text = strerror(error);
+
+    buf_putc(b, (char)tolower((unsigned char)*text));
+    buf_puts(b, text + 1);
+}
+
+/* Of a proxy, libcurl's text says more than the system's. */
+static void put_connect_failure(struct buf *b, const struct http_call *c, CURLcode code, const char *server,
+                                enum proxy_use proxy)
+{
+    int error = (int)http_info_long(c, CURLINFO_OS_ERRNO);
+
+    if (proxy == PROXY_USED) {
+        buf_puts(b, "could not connect to the proxy: ");
+        put_curl_text(b, c, code);
+    } else if (error) {
+        buf_printf(b, "could not connect to %s: ", server);
+        put_system_error(b, error);
+    } else {
+        put_curl_text(b, c, code);
+    }
+}
+
+static void put_transfer_failure(struct buf *b, const struct http_call *c, CURLcode code, const char *server)
+{
+    const struct http_tls *tls = c->rq.tls;
+    bool has_certificate = tls && (tls->cert.n || tls->cert_file);
+
+    if (code == CURLE_SSL_CONNECT_ERROR) {
+        buf_printf(b, "TLS handshake with %s failed; if it is an http port, use http://: ", server);
+    } else if (ended_after_handshake(c, code)) {
+        buf_printf(b, "%s closed the connection; it may ", server);
+        buf_puts(b, has_certificate ? "not accept the" : "require a");
+        buf_puts(b, " client certificate: ");
+    }
+    put_curl_text(b, c, code);
 }
 
 /* `server`: host:port of the last URL. */
-static void fail_by_code(struct http_call *c, CURLcode code, const char *server, enum proxy_use proxy)
+static void put_failure(struct buf *b, const struct http_call *c, CURLcode code, enum http_cause cause,
+                        const char *server, enum proxy_use proxy)
 {
-    const char *port = strrchr(server, ':'), *why = strerror((int)http_info_long(c, CURLINFO_OS_ERRNO));
-    enum http_cause cause = cause_of_code(c, code, proxy);
-    enum http_error class = http_cause_class(cause);
-
-    if (cause == CAUSE_DNS)
-        http_call_fail(c, cause, "could not resolve host: %.*s", (int)(port - server), server);
-    /* Of a proxy, libcurl's text says more. */
-    else if (class == HTTP_CONNECT && http_info_long(c, CURLINFO_OS_ERRNO) && proxy != PROXY_USED)
-        http_call_fail(c, cause, "could not connect to %s: %c%s", server, tolower((unsigned char)*why),
-                       why + 1);
-    else if (cause == CAUSE_PROXY_DEADLINE)
-        http_call_fail(c, cause, "the proxy did not answer within %.1f s", http_call_seconds(c));
-    else if (cause == CAUSE_DEADLINE)
-        http_call_fail(c, cause, "timed out after %.1f s with %llu bytes received", http_call_seconds(c),
-                       (unsigned long long)http_call_received(c));
-    else if (cause == CAUSE_HEADERS_LIMIT)
-        http_call_fail(c, cause, "response headers exceed the limit of libcurl");
-    else if (cause == CAUSE_NOT_HTTP)
-        http_call_fail(c, cause, "%s does not speak HTTP; if it is an https port, use https://", server);
-    else
-        fail_by_curl(c, code, cause, server, proxy);
+    switch (cause) {
+    case CAUSE_DNS:
+        buf_puts(b, "could not resolve host: ");
+        buf_put(b, server, (size_t)(strrchr(server, ':') - server));
+        break;
+    case CAUSE_PROXY_DEADLINE:
+        buf_printf(b, "the proxy did not answer within %.1f s", http_call_seconds(c));
+        break;
+    case CAUSE_DEADLINE:
+        buf_printf(b, "timed out after %.1f s", http_call_seconds(c));
+        buf_printf(b, " with %" PRIu64 " bytes received", http_call_received(c));
+        break;
+    case CAUSE_HEADERS_LIMIT:
+        buf_puts(b, "response headers exceed the limit of libcurl");
+        break;
+    case CAUSE_NOT_HTTP:
+        buf_printf(b, "%s does not speak HTTP; if it is an https port, use https://", server);
+        break;
+    default:
+        if (http_cause_class(cause) == HTTP_CONNECT)
+            put_connect_failure(b, c, code, server, proxy);
+        else
+            put_transfer_failure(b, c, code, server);
+    }
 }
 
 /* origin: "https://host:port" of the last URL. */
@@ -165,8 +205,12 @@ static void fail_at_origin(struct http_call *c, CURLcode code, const char *origi
     const struct http_origin at = {.is_https = str_starts(str_of(origin), STR("https:")),
                                    .host = host,
                                    .port = (unsigned)strtoul(port + 1, NULL, 10)};
+    enum proxy_use proxy = http_proxy_use(c, code, &at);
+    enum http_cause cause = cause_of_code(c, code, proxy);
+    BUF_AUTO(reason, HTTP_REASON_MAX_BYTES);
 
-    fail_by_code(c, code, server, http_proxy_use(c, code, &at));
+    put_failure(&reason, c, code, cause, server, proxy);
+    http_call_fail_with(c, cause, &reason);
 }
 
 void http_explain_failure(struct http_call *c, CURLcode code)

@@ -18,7 +18,7 @@ enum {
 static bool judge_redirect(struct http_call *c)
 {
     CLEANUP(cleanup_curl_url_cleanup) CURLU *from = http_last_url(c);
-    char why[REDIRECT_WHY_BYTES];
+    BUF_AUTO(why, HTTP_REASON_MAX_BYTES);
     enum redirect_verdict verdict;
 
     if (c->location_state == LOCATION_SEVERAL) {
@@ -38,10 +38,10 @@ static bool judge_redirect(struct http_call *c)
         http_call_fail(c, CAUSE_REDIRECT_URL, "redirect from a URL that cannot be parsed");
         return false;
     }
-    verdict = redirect_judge(&c->next_url, buf_str(&c->location), from, why);
+    verdict = redirect_judge(&c->next_url, buf_str(&c->location), from, &why);
     if (verdict == REDIRECT_FOLLOW)
         return true;
-    http_call_fail(c, verdict == REDIRECT_ELSEWHERE ? CAUSE_ELSEWHERE : CAUSE_LOCATION_INVALID, "%s", why);
+    http_call_fail_with(c, verdict == REDIRECT_ELSEWHERE ? CAUSE_ELSEWHERE : CAUSE_LOCATION_INVALID, &why);
     return false;
 }
 

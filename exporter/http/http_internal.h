@@ -175,7 +175,13 @@ uint64_t http_call_received(const struct http_call *c);
 
 /* ---- Failures (http_failure.c) ---- */
 
-/* Sets cause and reason of the answer unless they are set. */
+/* Of a reason before it is cut: an origin in it is no longer than the URL or the head that it is from. */
+#define HTTP_REASON_MAX_BYTES (SIZE_MAX / 2)
+
+/* Sets cause and reason of the answer unless they are set. The reason becomes one line, cut in the middle to
+ * fit. */
+void http_call_fail_with(struct http_call *c, enum http_cause cause, struct buf *reason);
+/* The same of a reason without parts that may be absent. */
 void http_call_fail(struct http_call *c, enum http_cause cause, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void http_fail_budget(struct http_call *c, const char *what);
 /* The transfer has ended with this code: does the same if it is no success. */

@@ -2,10 +2,8 @@
  * loop, also inside of curl's callbacks. */
 #include "exporter/http/redirect.h"
 
+#include "exporter/base/buf.h"
 #include "exporter/http/http.h"
-
-#include <stdarg.h>
-#include <stdio.h>
 
 DEFINE_CLEANUP(char, curl_free)
 
@@ -24,20 +22,11 @@ bool redirect_is_followed(long status, bool is_get)
     }
 }
 
-static enum redirect_verdict PRINTF_LIKE(3, 4)
-    redirect_refuse(char why[REDIRECT_WHY_BYTES], enum redirect_verdict verdict, const char *fmt, ...)
+static enum redirect_verdict redirect_invalid(struct buf *why, const char *fault)
 {
-    va_list args;
-
-    va_start(args, fmt);
-    (void)vsnprintf(why, REDIRECT_WHY_BYTES, fmt, args);
-    va_end(args);
-    return verdict;
-}
-
-static enum redirect_verdict redirect_invalid(char why[REDIRECT_WHY_BYTES], const char *fault)
-{
-    return redirect_refuse(why, REDIRECT_INVALID, "redirect with an invalid Location: %s", fault);
+    buf_puts(why, "redirect with an invalid Location: ");
+    buf_puts(why, fault);
+    return REDIRECT_INVALID;
 }
 
 /* Of the kinds that str_trim() removes, those that RFC 9110 allows around a value. */
@@ -156,19 +145,17 @@ static bool is_upgrade(const char *from, const char *to)
            memcmp(from + http.n, to + https.n, host) == 0;
 }
 
-static enum redirect_verdict redirect_elsewhere(char why[REDIRECT_WHY_BYTES], const char *from,
-                                                const char *to)
+static enum redirect_verdict redirect_elsewhere(struct buf *why, const char *from, const char *to)
 {
-    const char *advice = "it is another origin; configure its URL if it is the right one";
-
+    buf_printf(why, "redirect from %s to %s is not followed: ", from, to);
     if (is_upgrade(from, to))
-        advice = "configure the https:// URL";
-    return redirect_refuse(why, REDIRECT_ELSEWHERE, "redirect from %s to %s is not followed: %s", from, to,
-                           advice);
+        buf_puts(why, "configure the https:// URL");
+    else
+        buf_puts(why, "it is another origin; configure its URL if it is the right one");
+    return REDIRECT_ELSEWHERE;
 }
 
-enum redirect_verdict redirect_judge(CURLU **ret_url, struct str location, CURLU *from,
-                                     char why[REDIRECT_WHY_BYTES])
+enum redirect_verdict redirect_judge(CURLU **ret_url, struct str location, CURLU *from, struct buf *why)
 {
     struct str value = trim_blanks(location);
     CLEANUP(cleanup_curl_url_cleanup) CURLU *to = curl_url_dup(from);
@@ -177,9 +164,10 @@ enum redirect_verdict redirect_judge(CURLU **ret_url, struct str location, CURLU
     int byte = bad_byte(value);
     CURLUcode r;
 
-    if (byte >= 0)
-        return redirect_refuse(why, REDIRECT_INVALID,
-                               "redirect with an invalid Location: it contains the byte 0x%02x", byte);
+    if (byte >= 0) {
+        buf_printf(why, "redirect with an invalid Location: it contains the byte 0x%02x", (unsigned)byte);
+        return REDIRECT_INVALID;
+    }
     fault = text_fault(value);
     if (fault)
         return redirect_invalid(why, fault);

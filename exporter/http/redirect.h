@@ -8,11 +8,10 @@
  * Pure; any thread. What it does not understand is INVALID: it never guesses. */
 #pragma once
 
+#include "exporter/base/buf.h"
 #include "exporter/base/str.h"
 
 #include <curl/curl.h>
-
-enum { REDIRECT_WHY_BYTES = 400 };
 
 enum redirect_verdict {
     REDIRECT_FOLLOW,
@@ -26,6 +25,6 @@ bool redirect_is_followed(long status, bool is_get);
 
 /* Judges the value of a Location as it came, without the end of its line. `from` is the URL that was asked.
  * FOLLOW: *ret_url is the URL to ask, owned by the caller, with the user and password of `from` and none of
- * the Location. All others: `why` is a text for a person, without any part of the Location but its origin. */
-enum redirect_verdict redirect_judge(CURLU **ret_url, struct str location, CURLU *from,
-                                     char why[REDIRECT_WHY_BYTES]);
+ * the Location. All others: appends to `why` a text for a person, without any part of the Location but its
+ * origin. */
+enum redirect_verdict redirect_judge(CURLU **ret_url, struct str location, CURLU *from, struct buf *why);

@@ -1,6 +1,7 @@
 /* Where a redirect leads: within the origin that was asked, with its user, or nowhere. What is followed is
  * also read by a reader of its own, which knows RFC 3986 alone and repairs nothing: what it cannot read may
  * not be followed, however libcurl reads it. */
+#include "exporter/base/buf.h"
 #include "exporter/base/def.h"
 #include "exporter/base/str.h"
 #include "exporter/http/http.h"
@@ -132,12 +133,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 0; i < ARRAY_SIZE(asked); i++) {
         CLEANUP(cleanup_curl_url_cleanup) CURLU *from = curl_url(), *to = NULL;
         CLEANUP(cleanup_free) char *here = NULL, *there = NULL;
-        char why[REDIRECT_WHY_BYTES] = "";
+        BUF_AUTO(why, SIZE_MAX / 2);
         char *user = NULL;
 
         assert(curl_url_set(from, CURLUPART_URL, asked[i].url, 0) == CURLUE_OK);
-        if (redirect_judge(&to, location, from, why) != REDIRECT_FOLLOW) {
-            assert(!to && *why);
+        if (redirect_judge(&to, location, from, &why) != REDIRECT_FOLLOW) {
+            assert(!to && why.n && buf_failed(&why) == 0);
             continue;
         }
         assert(stays(trim(location), i));

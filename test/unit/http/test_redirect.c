@@ -1,15 +1,19 @@
 /* What a Location leads to. Most rows are texts that two parsers read differently: libcurl, browsers (the URL
  * standard) and RFC 3986. Whatever others make of them, such a text is never followed to another origin. */
+#include "exporter/base/buf.h"
 #include "exporter/base/def.h"
 #include "exporter/http/http.h"
 #include "exporter/http/redirect.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
 static const char asked[] = "http://user:pass@good.test:80/a/b?c=d";
+
+enum { WHY_BYTES = 1000 };
 
 struct row {
     struct str location;
@@ -21,8 +25,7 @@ struct row {
         STR(location), want \
     }
 
-static enum redirect_verdict judge(const char *from, struct str location, char **ret_url,
-                                   char why[REDIRECT_WHY_BYTES])
+static enum redirect_verdict judge(const char *from, struct str location, char **ret_url, struct buf *why)
 {
     CLEANUP(cleanup_curl_url_cleanup) CURLU *u = curl_url(), *to = NULL;
     enum redirect_verdict verdict;
@@ -38,17 +41,18 @@ static enum redirect_verdict judge(const char *from, struct str location, char *
 
 static void expect(const struct row *row, enum redirect_verdict want)
 {
-    char why[REDIRECT_WHY_BYTES] = "";
+    BUF_AUTO(why, WHY_BYTES);
     char *url = NULL;
-    enum redirect_verdict verdict = judge(asked, row->location, &url, why);
+    enum redirect_verdict verdict = judge(asked, row->location, &url, &why);
+    CLEANUP(cleanup_free) char *text = str_dup(buf_str(&why));
 
     if (verdict != want)
-        print_error("%.*s: verdict %d, %s\n", STR_ARG(row->location), (int)verdict, url ? url : why);
+        print_error("%.*s: verdict %d, %s\n", STR_ARG(row->location), (int)verdict, url ? url : text);
     assert_int_equal(verdict, want);
     if (want == REDIRECT_FOLLOW)
         assert_string_equal(url, row->want);
-    else if (!strstr(why, row->want))
-        fail_msg("%.*s: %s", STR_ARG(row->location), why);
+    else if (!strstr(text, row->want))
+        fail_msg("%.*s: %s", STR_ARG(row->location), text);
     curl_free(url);
 }
 
@@ -85,13 +89,13 @@ static void never_sends_the_user_of_a_location(void **state)
         ROW("http://other@good.test/x", "http://user:pass@good.test/x"),
         ROW("//other:secret@good.test/x", "http://user:pass@good.test/x"),
     };
-    char why[REDIRECT_WHY_BYTES];
+    BUF_AUTO(why, WHY_BYTES);
     char *url = NULL;
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
         expect(&rows[i], REDIRECT_FOLLOW);
-    assert_int_equal(judge("http://good.test/", STR("http://u:p@good.test/x"), &url, why), REDIRECT_FOLLOW);
+    assert_int_equal(judge("http://good.test/", STR("http://u:p@good.test/x"), &url, &why), REDIRECT_FOLLOW);
     assert_string_equal(url, "http://good.test/x");
     curl_free(url);
 }
@@ -115,6 +119,24 @@ static void refuses_other_origins(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
         expect(&rows[i], REDIRECT_ELSEWHERE);
+}
+
+static void says_what_to_do_however_long_the_hosts_are(void **state)
+{
+    static const char advice[] = "configure its URL if it is the right one";
+    char from[300], to[300], url_from[400], url_to[400];
+    BUF_AUTO(why, WHY_BYTES);
+    struct str text;
+    char *url = NULL;
+
+    (void)state;
+    memset(from, 'a', sizeof(from));
+    memset(to, 'b', sizeof(to));
+    (void)snprintf(url_from, sizeof(url_from), "http://%.250s/", from);
+    (void)snprintf(url_to, sizeof(url_to), "http://%.250s/", to);
+    assert_int_equal(judge(url_from, str_of(url_to), &url, &why), REDIRECT_ELSEWHERE);
+    text = buf_str(&why);
+    assert_non_null(memmem(text.p, text.n, advice, strlen(advice)));
 }
 
 static void refuses_what_parsers_read_differently(void **state)
@@ -178,14 +200,14 @@ static void refuses_what_parsers_read_differently(void **state)
 static void follows_no_address_with_a_zone(void **state)
 {
     static const char from[] = "http://[fe80::1%25eth0]/", no_zone[] = "http://[fe80::1]/";
-    char why[REDIRECT_WHY_BYTES];
+    BUF_AUTO(why, WHY_BYTES);
     char *url = NULL;
 
     (void)state;
-    assert_int_equal(judge(from, STR("http://[fe80::1%25eth1]/x"), &url, why), REDIRECT_INVALID);
-    assert_int_equal(judge(from, STR("http://[fe80::1]/x"), &url, why), REDIRECT_INVALID);
-    assert_int_equal(judge(no_zone, STR("http://[fe80::1%25eth1]/x"), &url, why), REDIRECT_INVALID);
-    assert_int_equal(judge(no_zone, STR("/x"), &url, why), REDIRECT_FOLLOW);
+    assert_int_equal(judge(from, STR("http://[fe80::1%25eth1]/x"), &url, &why), REDIRECT_INVALID);
+    assert_int_equal(judge(from, STR("http://[fe80::1]/x"), &url, &why), REDIRECT_INVALID);
+    assert_int_equal(judge(no_zone, STR("http://[fe80::1%25eth1]/x"), &url, &why), REDIRECT_INVALID);
+    assert_int_equal(judge(no_zone, STR("/x"), &url, &why), REDIRECT_FOLLOW);
     assert_string_equal(url, "http://[fe80::1]/x");
     curl_free(url);
 }
@@ -211,6 +233,7 @@ int main(void)
         cmocka_unit_test(follows_within_the_origin),
         cmocka_unit_test(never_sends_the_user_of_a_location),
         cmocka_unit_test(refuses_other_origins),
+        cmocka_unit_test(says_what_to_do_however_long_the_hosts_are),
         cmocka_unit_test(refuses_what_parsers_read_differently),
         cmocka_unit_test(follows_no_address_with_a_zone),
         cmocka_unit_test(knows_which_answers_are_redirects),
