@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-enum { MAX_CONNECTIONS = 1024, MAX_ANSWERS = 4096, MAX_ASIDES = 8 };
+enum { MAX_CONNECTIONS = 1024, MAX_ANSWERS = 16384, MAX_ASIDES = 8 };
 
 static atomic_size_t hanging; /* connections of all servers in this state */
 

@@ -5,6 +5,8 @@
 #include "test/fakes/fake_server.h"
 #include "test/unit/kube/watch_world.h"
 
+enum { MAX_PAGES = 10000 }; /* of a list */
+
 static void lists_then_watches(void **state)
 {
     struct told *t = *state;
@@ -105,6 +107,46 @@ static void backs_off_from_a_continue_token_that_repeats(void **state)
     expect(t, 3, "-ns/a ok synced ");
     assert_null(kube_watch_error(t->watch));
     assert_string_equal(fake_kube_asked(f, 2), "GET /api/v1/namespaces/ns/configmaps?limit=100");
+}
+
+/* Begins a list of which the first `n` pages are followed by another one. */
+static void list_pages(struct told *t, size_t n)
+{
+    enum { TOGETHER = 1000 };
+
+    for (size_t i = 0; i < n; i++)
+        fake_kube_list(t->f, "10", i % 2 ? "odd" : "even", "");
+    begin(t);
+    for (size_t i = TOGETHER; i <= n; i += TOGETHER)
+        fake_kube_requests(t->f, i);
+}
+
+static void lists_as_many_pages_as_a_list_may_have(void **state)
+{
+    struct told *t = *state;
+
+    list_pages(t, MAX_PAGES - 1);
+    fake_kube_list(t->f, "10", NULL, obj(t, "a", "1"));
+    fake_kube_watch(t->f, FAKE_WATCH_STAYS, fake_kube_bookmark(t->f, "11"));
+    expect(t, 2, "+ns/a@1 synced ");
+    fake_kube_requests(t->f, MAX_PAGES + 1);
+    assert_watches_from(t, MAX_PAGES, "10");
+}
+
+/* Before it asks for the page that would be one too many. */
+static void backs_off_from_a_list_without_an_end(void **state)
+{
+    struct told *t = *state;
+
+    list_pages(t, MAX_PAGES);
+    expect(t, 1, "error ");
+    assert_string_equal(kube_watch_error(t->watch), "a list has more than 10000 pages");
+    assert_int_equal(fake_requests(t->f->server), MAX_PAGES);
+    fake_kube_list(t->f, "20", NULL, obj(t, "a", "1"));
+    fake_kube_watch(t->f, FAKE_WATCH_STAYS, fake_kube_bookmark(t->f, "21"));
+    fake_kube_advance(t->f, 1000);
+    expect(t, 3, "+ns/a@1 ok synced ");
+    assert_lists(t, MAX_PAGES);
 }
 
 static void asks_for_smaller_pages_when_one_is_too_large(void **state)
@@ -266,6 +308,8 @@ int main(void)
         CASE(lists_page_by_page),
         CASE(lists_anew_after_an_expired_continue_token),
         CASE(backs_off_from_a_continue_token_that_repeats),
+        CASE(lists_as_many_pages_as_a_list_may_have),
+        CASE(backs_off_from_a_list_without_an_end),
         CASE(asks_for_smaller_pages_when_one_is_too_large),
         CASE(reads_a_compressed_list),
         CASE(reads_a_stream_split_anywhere),
