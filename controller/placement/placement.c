@@ -115,8 +115,11 @@ static void slot_note_name(struct slot *s, const char *annotated_name)
 
 static void slot_note_version(struct slot *s, const json_t *object)
 {
+    const char *version = kube_version(object);
+
     (void)snprintf(s->uid, sizeof(s->uid), "%s", kube_uid(object));
-    (void)snprintf(s->version, sizeof(s->version), "%s", kube_version(object));
+    /* A part of one would match no version. */
+    (void)snprintf(s->version, sizeof(s->version), "%s", strlen(version) < sizeof(s->version) ? version : "");
     slot_note_name(s, kube_annotation(object, PLACEMENT_SCORE_NAME));
 }
 
@@ -182,6 +185,7 @@ static void placement_refresh(struct placement *p, struct slot *s)
 enum { FOREIGN_RETRY_MS = 300000 }; /* between checks whether a foreign object is gone */
 
 static void write_next(struct slot *s);
+static void write_get_owner(struct slot *s);
 
 static void write_done(struct slot *s, bool ok)
 {
@@ -208,6 +212,26 @@ static bool write_is_ok(struct slot *s, const struct kube_answer *a)
         kube_object_fail(&s->write, a);
     }
     return false;
+}
+
+/* Only the version that was seen is written: another program may have deleted the object and made its own of
+ * that name, which no watch has shown yet. A status has no other precondition: the API server ignores the uid
+ * in a patch of one. */
+static void metadata_set_precondition(json_t *metadata, const struct slot *s)
+{
+    if (*s->version)
+        kube_set_str(metadata, "resourceVersion", s->version);
+}
+
+/* Whether the precondition failed and a look at the object follows: perhaps it is not ours any more. Once a
+ * turn, so that a writer who never rests keeps nobody waiting. */
+static bool write_looks_again(struct slot *s, const struct kube_answer *a)
+{
+    if (a->verdict != KUBE_CONFLICT || s->looked_again)
+        return false;
+    s->looked_again = true;
+    write_get_owner(s);
+    return true;
 }
 
 static void write_call(struct slot *s, enum kube_operation operation, struct kube_request rq,
@@ -276,6 +300,8 @@ static void write_on_claimed(struct kube_object *o, struct kube_answer *a)
 {
     struct slot *s = write_slot(o);
 
+    if (write_looks_again(s, a))
+        return;
     if (a->verdict == KUBE_OK || a->verdict == KUBE_FORBIDDEN)
         slot_note_name(s, s->score_name); /* or it stays as it is */
     if (s->claim == CLAIM_NAME && a->verdict == KUBE_FORBIDDEN)
@@ -307,13 +333,12 @@ static void metadata_set_ours(json_t *metadata, const struct slot *s)
     kube_set_str(annotations, PLACEMENT_SCORE_NAME, s->score_name);
 }
 
-/* version: that was judged; NULL for CLAIM_LABEL, as the object is ours anyway. */
-static void write_claim(struct slot *s, enum slot_claim claim, const char *version)
+static void write_claim(struct slot *s, enum slot_claim claim)
 {
     json_auto_t *body = json_object();
     json_t *metadata = kube_set_object(body, "metadata");
 
-    kube_set_str(metadata, "resourceVersion", version);
+    metadata_set_precondition(metadata, s);
     metadata_set_ours(metadata, s);
     s->claim = claim;
     write_call(s, claims[claim].operation,
@@ -331,7 +356,7 @@ static void write_take_over(struct slot *s, const json_t *object)
     s->taken_over = true;
     log_info("taking over an AddOnPlacementScore from another namespace", L_STR("object", s->object),
              L_STR("from", kube_annotation(object, PLACEMENT_OWNER)));
-    write_claim(s, CLAIM_MOVED, kube_version(object));
+    write_claim(s, CLAIM_MOVED);
 }
 
 /* From the agent in another namespace: as this one began to lead, where nothing could be listed by the first
@@ -365,7 +390,7 @@ static void write_on_owner(struct kube_object *o, struct kube_answer *a)
         slot_learn(s, a->object, kube_wall(options->hub));
         slot_note_ours(s);
         if (!object_is_labelled(a->object))
-            write_claim(s, CLAIM_LABEL, NULL);
+            write_claim(s, CLAIM_LABEL);
         else
             write_next(s);
     } else if (slot_may_take_over(s, a->object)) {
@@ -382,7 +407,7 @@ static void write_on_owner(struct kube_object *o, struct kube_answer *a)
         slot_learn(s, a->object, kube_wall(options->hub));
         if (!s->found_until_ms)
             s->found_until_ms = kube_wall(options->hub).ms + s->life_ms;
-        write_claim(s, CLAIM_UNOWNED, kube_version(a->object));
+        write_claim(s, CLAIM_UNOWNED);
     }
 }
 
@@ -428,7 +453,7 @@ static void write_on_status(struct kube_object *o, struct kube_answer *a)
 
     if (a->verdict != KUBE_OK) /* it may be there all the same */
         slot_forget_written(s);
-    if (!write_is_ok(s, a))
+    if (write_looks_again(s, a) || !write_is_ok(s, a))
         return;
     if (object_is_of_other_namespace(a->object, p->o.owner)) { /* it did so just before */
         slot_let_go_to_namespace(s, a->object);
@@ -460,6 +485,8 @@ static void write_status(struct slot *s)
     invariant(s->scorer && s->wanted && s->exists && !s->foreign);
     slot_show_newest(s);
     body = slot_status_body(s, &s->placement->o);
+    if (body)
+        metadata_set_precondition(kube_set_object(body, "metadata"), s);
     s->sent_hash = s->hash;
     s->sent_until_ms = s->valid_until_ms;
     write_call(s, KUBE_WRITE_STATUS,
@@ -475,10 +502,8 @@ static void write_on_deleted(struct kube_object *o, struct kube_answer *a)
 {
     struct slot *s = write_slot(o);
 
-    if (a->verdict == KUBE_CONFLICT) { /* it has changed since: perhaps it is not ours any more */
-        write_get_owner(s);
+    if (write_looks_again(s, a))
         return;
-    }
     if (a->verdict != KUBE_NOT_FOUND && !write_is_ok(s, a))
         return;
     log_info("AddOnPlacementScore deleted", L_STR("object", s->object));
@@ -486,7 +511,6 @@ static void write_on_deleted(struct kube_object *o, struct kube_answer *a)
     write_next(s); /* its scorer may be back */
 }
 
-/* Only the very version that is known to be ours: another agent may take the object over at any time. */
 static void write_delete(struct slot *s)
 {
     json_auto_t *body = json_object();
@@ -524,7 +548,7 @@ static void write_next(struct slot *s)
         placement_remove(p, s);
     } else if (!slot_is_due(s, kube_wall(p->o.hub))) {
         if (s->wanted && s->exists && slot_is_misnamed(s)) /* after its items */
-            write_claim(s, CLAIM_NAME, NULL);
+            write_claim(s, CLAIM_NAME);
         else
             write_done(s, true);
     } else if (!s->exists) {
@@ -540,10 +564,12 @@ static void placement_work(void *arg, const char *object)
     struct placement *p = arg;
     struct slot *s = placement_find(p, object);
 
-    if (!s || !p->may_write)
+    if (!s || !p->may_write) {
         kube_queue_done(p->writer.queue, object, true, -1);
-    else
-        write_next(s);
+        return;
+    }
+    s->looked_again = false;
+    write_next(s);
 }
 
 /* ---- The queue ---- */
@@ -587,7 +613,8 @@ static void placement_on_set(void *arg, json_t *object)
     if (!s)
         s = placement_add_slot(p, kube_name(object));
     s->takes_over = moved;
-    slot_note_version(s, object);
+    if (kube_object_see(&s->write, object) != KUBE_SEEN_OLD)
+        slot_note_version(s, object);
     kube_object_watched(&s->write, object);
     if (s->write.call) /* its answer tells whether this came later */
         return;

@@ -91,6 +91,7 @@ struct slot {
     struct kube_object write;
     uint64_t sent_hash;
     int64_t sent_until_ms;
+    bool looked_again; /* in this turn, after a write of an older version than the hub has */
 };
 
 /* What came from the scorer that the object had, items found included, is nobody's. */

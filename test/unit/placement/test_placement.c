@@ -5,6 +5,8 @@
 #include "test/unit/placement/placement_world.h"
 #include "test/unit/placement/writes_world.h"
 
+#define CONFLICT "{\"kind\":\"Status\",\"reason\":\"Conflict\",\"code\":409}"
+
 static void creates_an_object_then_writes_its_status(void **state)
 {
     struct world *w = *state;
@@ -137,6 +139,67 @@ static void creates_a_vanished_object_again(void **state)
     assert_asked(w, 8, "PATCH " SCORES "/my-score/status");
 }
 
+static void assert_patched_version(struct world *w, size_t i, const char *version)
+{
+    json_t *o;
+
+    assert_asked(w, i, "PATCH " SCORES "/my-score/status");
+    o = body_of(w, i);
+    assert_string_equal(cstr(kube_str(o, "metadata", "resourceVersion", NULL)), version);
+    json_decref(o);
+}
+
+/* Another program has deleted the object and made its own of that name, and no watch has shown it yet. The
+ * API server refuses what was meant for the version before. */
+static void writes_no_status_into_an_object_made_anew(void **state)
+{
+    struct world *w = *state;
+
+    begin(w, fake_kube_text(w->f, OWNED, "my-score", "ns/addon", "{}"));
+    push_scores(w, 41.9);
+    push(w, SCORES, 409, CONFLICT);
+    push(w, SCORES, 200,
+         "{\"metadata\":{\"namespace\":\"c1\",\"name\":\"my-score\",\"resourceVersion\":\"12\",\"labels\":{"
+         "\"app.kubernetes.io/managed-by\":\"Helm\"}}}");
+    add_scorer(w, "");
+    round_to(w, 2000);
+    assert_patched_version(w, 3, "5");
+    assert_asked(w, 4, "GET " SCORES "/my-score");
+    fake_kube_idle(w->f);
+    assert_int_equal(fake_requests(w->f->server), 5);
+    assert_non_null(strstr(placement_error(w->placement, &w->scorer->summary),
+                           "c1/my-score was created by Helm and is left alone"));
+}
+
+/* It is still ours, and a writer who never rests keeps changing it: one look at it, then a back-off. */
+static void writes_the_status_of_an_object_that_others_have_changed(void **state)
+{
+    struct world *w = *state;
+
+    begin(w, fake_kube_text(w->f, OWNED, "my-score", "ns/addon", "{}"));
+    push_scores(w, 41.9);
+    push(w, SCORES, 409, CONFLICT);
+    push(w, SCORES, 200, fake_kube_text(w->f, OWNED_AT("7"), "my-score", "ns/addon", "{}"));
+    push(w, SCORES, 409, CONFLICT);
+    add_scorer(w, "");
+    round_to(w, 2000);
+    assert_patched_version(w, 3, "5");
+    assert_asked(w, 4, "GET " SCORES "/my-score");
+    assert_patched_version(w, 5, "7");
+    fake_kube_idle(w->f);
+    assert_int_equal(fake_requests(w->f->server), 6);
+    assert_int_equal(placement_behind(w->placement), 1);
+
+    push(w, SCORES, 409, CONFLICT);
+    push(w, SCORES, 200, fake_kube_text(w->f, OWNED_AT("9"), "my-score", "ns/addon", "{}"));
+    push(w, SCORES, 200, fake_kube_text(w->f, OWNED_AT("10"), "my-score", "ns/addon", "{}"));
+    fake_kube_advance(w->f, 3000);
+    assert_patched_version(w, 8, "9");
+    fake_kube_idle(w->f);
+    assert_int_equal(placement_behind(w->placement), 0);
+    assert_string_equal(placement_error(w->placement, &w->scorer->summary), "");
+}
+
 /* Not before the scorers are known. */
 static void deletes_objects_without_a_scorer(void **state)
 {
@@ -246,7 +309,7 @@ static void deletes_no_newer_version_of_another_owner(void **state)
     struct world *w = *state;
 
     begin(w, fake_kube_text(w->f, OWNED, "my-score", "ns/addon", "{}"));
-    push(w, SCORES, 409, "{\"kind\":\"Status\",\"reason\":\"Conflict\",\"code\":409}");
+    push(w, SCORES, 409, CONFLICT);
     push(w, SCORES, 200, fake_kube_text(w->f, OWNED, "my-score", "after/addon", "{}"));
     placement_sync(w->placement, &(struct summaries){0}, 3);
     assert_asked(w, 2, "DELETE " SCORES "/my-score");
@@ -478,6 +541,8 @@ int main(void)
         TEST(writes_the_newest_state_after_the_write_under_way),
         TEST(retries_a_failed_write_with_the_newest_state),
         TEST(creates_a_vanished_object_again),
+        TEST(writes_no_status_into_an_object_made_anew),
+        TEST(writes_the_status_of_an_object_that_others_have_changed),
         TEST(deletes_objects_without_a_scorer),
         TEST(deletes_what_a_create_left_behind),
         TEST(leaves_what_another_has_created_meanwhile),

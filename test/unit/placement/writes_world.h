@@ -25,10 +25,11 @@
 #include <cmocka.h>
 
 #define SCORES "/apis/cluster.open-cluster-management.io/v1alpha1/namespaces/c1/addonplacementscores"
-#define OWNED                                                                                    \
-    "{\"metadata\":{\"namespace\":\"c1\",\"name\":\"%s\",\"resourceVersion\":\"5\",\"labels\":{" \
-    "\"dynamic-scoring.open-cluster-management.io/managed-by\":\"agent\"},\"annotations\":{"     \
+#define OWNED_AT(version)                                                                                  \
+    "{\"metadata\":{\"namespace\":\"c1\",\"name\":\"%s\",\"resourceVersion\":\"" version "\",\"labels\":{" \
+    "\"dynamic-scoring.open-cluster-management.io/managed-by\":\"agent\"},\"annotations\":{"               \
     "\"dynamic-scoring.open-cluster-management.io/owner\":\"%s\"}},\"status\":%s}"
+#define OWNED OWNED_AT("5")
 
 struct world {
     struct fake_kube *f;
