@@ -13,7 +13,7 @@ static inline double metric_value(const struct metrics *m, const char *series)
     BUF_AUTO(text, 1 << 20);
     size_t n = strlen(series);
 
-    metrics_render(m, false, &text);
+    metrics_render(m, &text);
     buf_putc(&text, '\0');
     if (buf_failed(&text) < 0)
         abort();

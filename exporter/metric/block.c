@@ -21,8 +21,10 @@ enum { PART_BYTES = 64 << 10 }; /* of text that is rendered only to be compresse
 struct block {
     unsigned refs;       /* atomic */
     uint64_t *total;     /* atomic: counts its bytes while it exists */
-    struct batch *batch; /* NULL for a block that was given its text */
-    uint64_t memory;     /* atomic: bytes of the forms, and of the batch that they are made of */
+    struct batch *batch; /* NULL for a block that was given its text, or derives it */
+    struct block *from;  /* of a block that derives its text; else NULL */
+    block_derive_fn *derive;
+    uint64_t memory; /* atomic: bytes of the forms, and of the batch that they are made of */
     struct lock lock;
     struct buf forms[BLOCK_FORMS];
     uint64_t text_bytes; /* with BLOCK_GZIP: the length of its text */
@@ -110,6 +112,16 @@ struct block *block_of_text(struct buf *text, uint64_t *total)
     return b;
 }
 
+struct block *block_derived(struct block *from, block_derive_fn *derive, uint64_t *total)
+{
+    struct block *b = block_new(total);
+
+    invariant(!from->batch && !from->from);
+    b->from = block_ref(from);
+    b->derive = derive;
+    return b;
+}
+
 struct block *block_ref(struct block *b)
 {
     if (b) {
@@ -126,6 +138,7 @@ static void block_free(struct block *b)
 
     invariant(counted >= block_memory(b));
     (void)batch_unref(b->batch);
+    (void)block_unref(b->from);
     for (enum block_form f = 0; f < BLOCK_FORMS; f++)
         buf_done(&b->forms[f]);
     lock_done(&b->lock);
@@ -202,6 +215,13 @@ static int block_deflate(struct block *b, struct buf *into)
     return r;
 }
 
+/* The text of a block that was given it is there, and does not change. */
+static int block_derive(const struct block *b, struct buf *into)
+{
+    b->derive(into, buf_str(&b->from->forms[BLOCK_TEXT]));
+    return buf_failed(into);
+}
+
 static int block_make_form(struct block *b, enum block_form form)
 {
     struct buf *into = &b->forms[form];
@@ -211,6 +231,8 @@ static int block_make_form(struct block *b, enum block_form form)
         r = block_deflate(b, into);
     else if (b->batch)
         r = batch_render(b->batch, into);
+    else if (b->from)
+        r = block_derive(b, into);
     if (r < 0)
         buf_clear(into);
     buf_shrink(into);
@@ -223,7 +245,9 @@ int block_make(struct block *b, enum block_form form)
     int r = 0;
 
     lock_take(&b->lock);
-    if (b->forms[form].n == 0)
+    if (form == BLOCK_GZIP && b->from && b->forms[BLOCK_TEXT].n == 0)
+        r = block_make_form(b, BLOCK_TEXT);
+    if (r == 0 && b->forms[form].n == 0)
         r = block_make_form(b, form);
     lock_release(&b->lock);
     return r;

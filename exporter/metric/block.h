@@ -22,6 +22,11 @@ MUST_USE int block_of_batch(struct block **ret, struct batch *b, uint64_t *total
 /* A text, which the block takes over: its ceiling is at most BLOCK_MAX_BYTES. */
 struct block *block_of_text(struct buf *text, uint64_t *total);
 
+/* A text that `derive` makes of that of another block, which was given it, when the first scrape asks. The
+ * result has no more bytes than what it is made of. */
+typedef void block_derive_fn(struct buf *into, struct str text);
+struct block *block_derived(struct block *from, block_derive_fn *derive, uint64_t *total);
+
 /* Any thread may take and drop references. Both take NULL; block_unref() returns NULL. */
 struct block *block_ref(struct block *b);
 struct block *block_unref(struct block *b);

@@ -275,21 +275,16 @@ int metrics_each(const struct metrics *m, int (*fn)(void *arg, const struct metr
 
 struct text {
     struct buf *into;
-    bool openmetrics;
     const struct metric_info *family; /* the last one whose TYPE and HELP were written */
 };
 
 static void put_head(struct text *t, const struct metric_info *info)
 {
     static const char *const types[] = {"counter", "gauge", "histogram"};
-    int n = (int)strlen(info->name);
 
-    /* OpenMetrics names the family without the suffix of its samples. */
-    if (t->openmetrics && info->type == METRIC_TYPE_COUNTER)
-        n -= (int)sizeof("_total") - 1;
     t->family = info;
-    buf_printf(t->into, "# TYPE %.*s %s\n", n, info->name, types[info->type]);
-    buf_printf(t->into, "# HELP %.*s %s\n", n, info->name, info->help);
+    buf_printf(t->into, "# TYPE %s %s\n", info->name, types[info->type]);
+    buf_printf(t->into, "# HELP %s %s\n", info->name, info->help);
 }
 
 static int put_sample(void *arg, const struct metric_sample *s)
@@ -325,12 +320,43 @@ static int put_sample(void *arg, const struct metric_sample *s)
     return 0;
 }
 
-void metrics_render(const struct metrics *m, bool openmetrics, struct buf *into)
+void metrics_render(const struct metrics *m, struct buf *into)
 {
-    struct text t = {.into = into, .openmetrics = openmetrics};
+    struct text t = {.into = into};
 
     if (metrics_each(m, put_sample, &t) < 0)
         invariant(buf_failed(into) < 0);
+}
+
+/* "# TYPE x_total counter" as "# TYPE x counter": OpenMetrics names a family without the suffix of its
+ * samples. */
+static void put_counter_head(struct buf *into, struct str line)
+{
+    const struct str suffix = STR("_total ");
+    const char *at = memmem(line.p, line.n, suffix.p, suffix.n);
+
+    invariant(at);
+    buf_put(into, line.p, (size_t)(at - line.p));
+    buf_put(into, at + suffix.n - 1, (size_t)(line.p + line.n - (at + suffix.n - 1)));
+}
+
+void metrics_put_openmetrics(struct buf *into, struct str text)
+{
+    const struct str type = STR("# TYPE "), help = STR("# HELP "), counter = STR(" counter");
+    bool is_counter = false;
+
+    buf_expect(into, text.n);
+    while (text.n) {
+        struct str line = str_take(&text, '\n');
+
+        if (str_starts(line, type))
+            is_counter = memmem(line.p, line.n, counter.p, counter.n) != NULL;
+        if (is_counter && (str_starts(line, type) || str_starts(line, help)))
+            put_counter_head(into, line);
+        else
+            buf_put_str(into, line);
+        buf_putc(into, '\n');
+    }
 }
 
 /* The process_* metrics, as client libraries of Prometheus name them, from /proc/self. */

@@ -59,8 +59,11 @@ struct metric_sample {
 int metrics_each(const struct metrics *m, int (*fn)(void *arg, const struct metric_sample *s), void *arg);
 /* A registry with the same values. */
 struct metrics *metrics_copy(const struct metrics *m);
-/* Appends every sample as text 0.0.4 or OpenMetrics 1.0, with TYPE and HELP of its family. */
-void metrics_render(const struct metrics *m, bool openmetrics, struct buf *into);
+/* Appends every sample as text 0.0.4, with TYPE and HELP of its family. */
+void metrics_render(const struct metrics *m, struct buf *into);
+/* Appends what metrics_render() made, as OpenMetrics 1.0 without its end: only the heads of counters differ.
+ * Any thread. */
+void metrics_put_openmetrics(struct buf *into, struct str text);
 
 /* Sets the process_* metrics from /proc/self. */
 void metrics_set_process(struct metrics *m);

@@ -127,27 +127,30 @@ struct page *page_free(struct page *p)
     return NULL;
 }
 
-/* Renders the program's metrics for a row; on failure takes those of the row before. */
-static int page_render_own(struct page_row *row, enum own_format format, const struct page_row *before,
-                           const struct metrics *own, struct page *p)
+/* Renders the program's metrics for a row; on failure takes those of the row before. Scrapes make OpenMetrics
+ * of the text: most rows are replaced before anyone has asked for either. */
+static int page_render_own(struct page_row *row, const struct page_row *before, const struct metrics *own,
+                           struct page *p)
 {
     BUF_AUTO(text, BLOCK_MAX_BYTES);
     int r;
 
-    metrics_render(own, format == OWN_OPENMETRICS, &text);
+    metrics_render(own, &text);
     r = buf_failed(&text);
-    if (r < 0)
-        row->own[format] = block_ref(before->own[format]);
-    else
-        row->own[format] = block_of_text(&text, &p->allocated);
-    return r;
+    if (r < 0) {
+        for (enum own_format f = 0; f < OWN_FORMATS; f++)
+            row->own[f] = block_ref(before->own[f]);
+        return r;
+    }
+    row->own[OWN_TEXT] = block_of_text(&text, &p->allocated);
+    row->own[OWN_OPENMETRICS] = block_derived(row->own[OWN_TEXT], metrics_put_openmetrics, &p->allocated);
+    return 0;
 }
 
 int page_set_own(struct page *p, const struct metrics *own)
 {
     struct page_row *row = page_row_new(p->blocks, p->n_blocks), *before = p->row;
-    int text = page_render_own(row, OWN_TEXT, before, own, p);
-    int openmetrics = page_render_own(row, OWN_OPENMETRICS, before, own, p);
+    int r = page_render_own(row, before, own, p);
 
     lock_take(&p->lock);
     p->row = row; /* also if a rendering failed: scores do not wait for memory */
@@ -155,7 +158,7 @@ int page_set_own(struct page *p, const struct metrics *own)
     p->fresh = 0;
     lock_release(&p->lock);
     (void)page_row_unref(before); /* not under the lock: freeing megabytes takes time */
-    return text < 0 ? text : openmetrics;
+    return r;
 }
 
 size_t page_own_bytes(const struct page *p)
@@ -178,18 +181,23 @@ static int page_take_row(struct page *p, bool openmetrics, struct buf *tail, str
                          uint64_t *ret_version)
 {
     CLEANUP(cleanup_metrics_free) struct metrics *process = metrics_new(METRIC_OWNER_SERVER);
+    BUF_AUTO(text, TAIL_MAX_BYTES);
     int r;
 
     metrics_set_process(process);
-    metrics_render(process, openmetrics, tail);
+    metrics_render(process, &text);
     lock_take(&p->lock);
-    metrics_render(p->server, openmetrics, tail);
+    metrics_render(p->server, &text);
     *ret_row = page_row_ref(p->row);
     *ret_version = p->version;
     lock_release(&p->lock);
-    if (openmetrics)
+    if (openmetrics) {
+        metrics_put_openmetrics(tail, buf_str(&text));
         buf_puts(tail, "# EOF\n");
-    r = buf_failed(tail);
+    } else {
+        buf_put_str(tail, buf_str(&text));
+    }
+    r = buf_failed(&text) ?: buf_failed(tail);
     if (r < 0)
         *ret_row = page_row_unref(*ret_row);
     return r;

@@ -178,7 +178,7 @@ static void removes_its_metrics_when_freed(void **state)
 
     first_round(w);
     w->scorer = scorer_free(w->scorer);
-    metrics_render(w->metrics, false, &text);
+    metrics_render(w->metrics, &text);
     assert_int_equal(buf_failed(&text), 0);
     assert_int_equal(text.n, 0);
 }

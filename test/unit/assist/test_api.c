@@ -43,7 +43,7 @@ static void counts_failures_from_zero(void **state)
     struct api_world *w = *state;
     BUF_AUTO(page, 1 << 20);
 
-    metrics_render(w->metrics, false, &page);
+    metrics_render(w->metrics, &page);
     assert_int_equal(buf_failed(&page), 0);
     assert_non_null(strstr(page.p, "dynamic_scoring_optimizer_requests_total{code=\"503\",interface=\"rest\","
                                    "operation=\"echo\"} 0\n"));

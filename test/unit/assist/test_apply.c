@@ -220,7 +220,7 @@ static bool shows(const struct run *run, const char *sample)
 {
     BUF_AUTO(page, 1 << 20);
 
-    metrics_render(run->metrics, false, &page);
+    metrics_render(run->metrics, &page);
     assert_int_equal(buf_failed(&page), 0);
     return strstr(page.p, sample) != NULL;
 }

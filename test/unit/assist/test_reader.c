@@ -165,7 +165,7 @@ static bool shows(struct test *t, const char *sample)
 
     m = metrics_new(METRIC_OWNER_LOOP);
     reader_set_metrics(t->reader, m);
-    metrics_render(m, false, &page);
+    metrics_render(m, &page);
     buf_putc(&page, '\0');
     assert_int_equal(buf_failed(&page), 0);
     found = strstr(page.p, sample) != NULL;

@@ -253,7 +253,9 @@ static void openmetrics_is_well_formed(void **state)
         fill_own(p);
         publish(p, "cpu", 100, -3.5);
     }
-    assert_non_null(strstr(b.p, "# TYPE dynamic_scoring_rounds counter\n"));
+    assert_non_null(strstr(b.p, "# TYPE dynamic_scoring_rounds counter\n# HELP dynamic_scoring_rounds "));
+    assert_non_null(strstr(b.p, "# TYPE dynamic_scoring_scorers gauge\n# HELP dynamic_scoring_scorers "));
+    assert_non_null(strstr(b.p, "# TYPE dynamic_scoring_fetch_duration_seconds histogram\n"));
     assert_non_null(strstr(b.p, "\ndynamic_scoring_rounds_total{result=\"success\",score_name=\"cpu\"} 5\n"));
     assert_non_null(
         strstr(b.p, "\ndynamic_scoring_http_requests_total{code=\"200\",handler=\"/metrics\"} 1\n"));
@@ -428,6 +430,25 @@ static void forms_are_made_when_they_are_asked_for(void **state)
     assert_in_range(page_memory(p) - before, none, none + 200); /* the head's are still there */
 }
 
+/* Of most versions of the program's metrics nobody asks for it. */
+static void openmetrics_is_made_when_it_is_asked_for(void **state)
+{
+    struct page *p = *state;
+    BUF_AUTO(b, 1u << 20);
+    size_t text, both;
+
+    fill_own(p);
+    scrape(p, "", &b);
+    text = page_memory(p);
+    b.n = 0;
+    scrape(p, OPENMETRICS, &b);
+    both = page_memory(p);
+    assert_true(both > text);
+    b.n = 0;
+    scrape(p, OPENMETRICS, &b);
+    assert_int_equal(page_memory(p), both);
+}
+
 static void memory_is_given_back(void **state)
 {
     struct page *p = *state;
@@ -517,6 +538,7 @@ int main(void)
         TEST(promtool_finds_nothing),
         TEST(gzip_holds_the_same_bytes),
         TEST(unchanged_blocks_are_not_touched),
+        TEST(openmetrics_is_made_when_it_is_asked_for),
         TEST(memory_is_given_back),
         TEST(prints_what_it_serves),
         cmocka_unit_test(without_scores_there_is_no_head),
