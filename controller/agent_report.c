@@ -58,13 +58,15 @@ static json_t *report_lines(const char *text)
     return json_stringn(s.p, s.n);
 }
 
-/* By the clock of the hub's API server, as the hub reads it. */
-static json_t *report_time(const struct agent_report *r, int64_t ms)
+/* A time of the scorer's last success, by the clock of the hub's API server, as the hub reads it. */
+static json_t *report_time(const struct agent_report *r, const struct scorer *s, int64_t ms)
 {
     char text[32];
 
     if (ms == 0)
         return json_null();
+    if (r->o.placement)
+        ms += placement_clock_set_by_ms(r->o.placement, s->summary.score_name);
     if (r->o.hub)
         ms += kube_clock_offset_ms(r->o.hub);
     unix_ms_format((unix_ms){ms}, text);
@@ -122,9 +124,9 @@ static json_t *report_scorer(struct agent_report *r, const struct scorer *s, boo
     kube_set_str(one, "scoreName", s->summary.score_name);
     kube_set_str(one, "state", scorer_state_word(scorer_state(s)));
     if (times)
-        kube_set(one, "lastSuccess", report_time(r, st->succeeded_ms));
+        kube_set(one, "lastSuccess", report_time(r, s, st->succeeded_ms));
     if (times && s->batch)
-        kube_set(one, "validUntil", report_time(r, st->expires_ms));
+        kube_set(one, "validUntil", report_time(r, s, st->expires_ms));
     kube_set_str(one, "failedStage", report_failed_stage(st));
     scorer_error_text(s, error, sizeof(error));
     report_put_line(one, "error", error);

@@ -926,6 +926,16 @@ const char *placement_why_no_items(const struct placement *p, const char *score_
     return s ? slot_why_no_items(s) : "";
 }
 
+int64_t placement_clock_set_by_ms(const struct placement *p, const char *score_name)
+{
+    struct placement_scorer *s = placement_scorers_find(&p->scorers, score_name);
+
+    if (!s)
+        return 0;
+    placement_scorer_follow_clock(s, p->o.hub);
+    return s->set_by_ms;
+}
+
 const char *placement_hub_error(const struct placement *p)
 {
     return kube_watch_error(p->watch);

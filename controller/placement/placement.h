@@ -47,6 +47,9 @@ void placement_sync_none(struct placement *p);
 const char *placement_error(const struct placement *p, const struct summary *s);
 /* Why the scorer's last round led to no item although it succeeded, for people; "" if it did not. */
 const char *placement_why_no_items(const struct placement *p, const char *score_name);
+/* How far the agent's clock has been set since the scorer's last success, once the hub's clock has shown it:
+ * what times of that success lack. 0 if it was not, or if there was none. */
+int64_t placement_clock_set_by_ms(const struct placement *p, const char *score_name);
 /* Why the objects on the hub cannot be read; NULL if they can, or while this is unknown. */
 const char *placement_hub_error(const struct placement *p);
 /* The number of objects whose state on the hub is out of date. */

@@ -8,8 +8,7 @@
 #include "exporter/base/loop.h"
 #include "exporter/metric/batch.h"
 
-static struct placement_scorer *placement_scorers_find(const struct placement_scorers *all,
-                                                       const char *score_name)
+struct placement_scorer *placement_scorers_find(const struct placement_scorers *all, const char *score_name)
 {
     for (size_t i = 0; i < all->n; i++)
         if (strcmp(all->list[i]->score_name, score_name) == 0)
@@ -36,8 +35,10 @@ void placement_scorer_follow_clock(struct placement_scorer *s, const struct kube
 
     if (offset_ms == s->offset_ms)
         return;
-    if (set_by_ms >= KUBE_CLOCK_STEP_MS || set_by_ms <= -KUBE_CLOCK_STEP_MS)
+    if (set_by_ms >= KUBE_CLOCK_STEP_MS || set_by_ms <= -KUBE_CLOCK_STEP_MS) {
         s->expires_ms += set_by_ms;
+        s->set_by_ms += set_by_ms;
+    }
     s->clock_ms += set_by_ms;
     s->offset_ms = offset_ms;
 }
@@ -58,6 +59,7 @@ void placement_scorer_note(struct placement_scorer *s, const struct round_outcom
     s->expires_ms = o->expires_ms;
     s->clock_ms = loop_clock_ms(kube_loop(hub));
     s->offset_ms = kube_clock_offset_ms(hub);
+    s->set_by_ms = 0;
     (void)batch_unref(s->batch);
     s->batch = batch_ref(o->batch);
 }

@@ -23,6 +23,7 @@ struct placement_scorer {
     int64_t life_ms, expires_ms;
     /* As expires_ms is by our clock: loop_clock_ms(), and how far the hub's clock was from ours. */
     int64_t clock_ms, offset_ms;
+    int64_t set_by_ms;       /* how far our clock has been set since the scores came */
     int64_t longest_life_ms; /* that scores of any process can have had, by the configuration */
 };
 
@@ -33,10 +34,13 @@ struct placement_scorers {
     size_t n;
 };
 
+/* The scorer of that name; NULL: nothing is known of it. */
+struct placement_scorer *placement_scorers_find(const struct placement_scorers *all, const char *score_name);
 /* The scorer of that name, which may be new. */
 struct placement_scorer *placement_scorers_at(struct placement_scorers *all, const char *score_name);
 void placement_scorer_note(struct placement_scorer *s, const struct round_outcome *o, const struct kube *hub);
-/* If our clock has been set, and the hub's has been read since: expires_ms is by the new one, too. */
+/* If our clock has been set, and the hub's has been read since: expires_ms is by the new one, too, and
+ * set_by_ms says what other times of the last success lack. */
 void placement_scorer_follow_clock(struct placement_scorer *s, const struct kube *hub);
 /* Keeps the scorers of the configuration, in its order, and adds those that are missing; all others are
  * freed. The summaries must live until the next call. */

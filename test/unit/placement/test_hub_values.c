@@ -1,6 +1,7 @@
 /* What the hub holds is right, also while no round ends, after an answer was lost, and for items that an
  * earlier process has left there. */
 #include "controller/kube/list_error.h"
+#include "controller/kube/server_clock.h"
 #include "controller/placement/adjust.h"
 #include "exporter/base/buf.h"
 #include "exporter/score/scorer_state.h"
@@ -162,12 +163,26 @@ static const char *http_date(struct world *w, int64_t ahead_ms)
     return fake_kube_text(w->f, "Date: %s\r\n", text);
 }
 
-/* One that was an hour ahead: when it is set right, the last scores are valid for no longer. */
+/* As the agent's report has it. */
+static int64_t last_success_by_the_hub(const struct world *w)
+{
+    return w->scorer->status.succeeded_ms + placement_clock_set_by_ms(w->placement, "My_Score") +
+           kube_clock_offset_ms(w->f->kube);
+}
+
+static void assert_near(int64_t a_ms, int64_t b_ms)
+{
+    assert_true(a_ms - b_ms < KUBE_CLOCK_STEP_MS && b_ms - a_ms < KUBE_CLOCK_STEP_MS);
+}
+
+/* One that was an hour ahead: when it is set right, the last scores are valid for no longer, and the time of
+ * the last success stays. */
 static void ends_scores_in_time_when_its_clock_is_set(void **state)
 {
     enum { AHEAD_MS = 3600 * 1000 };
     struct world *w = *state;
     const char *end;
+    int64_t succeeded_ms;
 
     begin(w, "");
     w->f->clock.wall.ms += AHEAD_MS;
@@ -182,12 +197,16 @@ static void ends_scores_in_time_when_its_clock_is_set(void **state)
     round_to(w, 2000);
     end = until(w, 180000 - AHEAD_MS);
     assert_status(w, nth_write(w, 1), 41, end, "True");
+    succeeded_ms = last_success_by_the_hub(w);
+    assert_near(succeeded_ms, w->f->clock.wall.ms - AHEAD_MS);
     w->f->clock.wall.ms -= AHEAD_MS;
+    assert_int_equal(last_success_by_the_hub(w), succeeded_ms);
     fake_push(w->f->server,
               (struct fake_answer){.headers = http_date(w, 0), .body = "{}", .only_path = SCORES});
     push(w, SCORES, 200, "{}");
     adjust(w, OUT);
     assert_status(w, nth_write(w, 3), -100, end, "True"); /* the third says that the clock is right */
+    assert_near(last_success_by_the_hub(w), succeeded_ms);
     push(w, SCORES, 200, "{}");
     adjust(w, "");
     assert_status(w, nth_write(w, 4), 41, end, "True");
