@@ -1,5 +1,8 @@
 """status.lastSyncedConfig is what the API returned last, in the form that users know; switching to None clears it."""
 
+import itertools
+import time
+
 from lib.fake import answer
 from lib.scorers import api_config, distributed, full, own, serve, source, summaries, wait_status
 from lib.wait import wait_until
@@ -42,6 +45,27 @@ def test_it_is_read_again(hub, fake, start_controller):
     fake.on("/config", answer(api_config("cpu", source=source(query="rate(x[5m])"))))
     wait_status(hub, "s", lambda s: s["lastSyncedConfig"]["source"]["params"]["query"] == "rate(x[5m])", "it is told")
     wait_until(lambda: summaries(hub, "c1")["cpu"]["sourceQuery"] == "rate(x[5m])", "it is distributed")
+
+
+def test_what_agents_do_not_get_changes_no_work(hub, fake, start_controller):
+    """A /config whose description, and members that nobody reads, differ in each answer."""
+    distributed(hub, fake, start_controller)
+    work = hub.work("c1")["metadata"]["resourceVersion"]
+    asked = itertools.count(1)
+
+    def another(connection, request):
+        n = next(asked)
+        answer(api_config("cpu", description=f"answer {n}", generatedAt=time.time(), requests=n))(connection, request)
+
+    fake.on("/config", another)
+    seen = set()
+
+    def several_were_read():
+        seen.add(hub.scorer_status("s")["lastSyncedConfig"]["description"])
+        return len(seen & {f"answer {n}" for n in range(1, 100)}) >= 3
+
+    wait_until(several_were_read, "three of its answers are told")
+    assert hub.work("c1")["metadata"]["resourceVersion"] == work
 
 
 def test_fields_that_it_overrides_are_named(hub, fake, start_controller):
