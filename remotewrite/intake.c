@@ -22,8 +22,9 @@
 #include <stdio.h>
 
 enum {
-    REVISED_PART = 4, /* a frame of which more than this part has changed is made anew, */
-    SMALL_PART = 4,   /* and one that is smaller than this part of a request is joined with another */
+    REVISED_PART = 4,   /* a frame of which more than this part has changed is made anew, */
+    SMALL_PART = 4,     /* and one that is smaller than this part of a request is joined with another */
+    MERGING_TRIED = 64, /* series of a scorer, for one that the rules do not drop */
 };
 
 /* The series of one scorer; without a name, the program's own metrics. */
@@ -549,9 +550,39 @@ static void lane_frame_whole(struct intake *in, struct intake_lane *l, const str
     active_set_replace(&l->active);
 }
 
+/* Warns of another scorer from which write_relabel_configs do not tell this one apart: by one of its series
+ * that are sent, of the first few. */
+static void lane_warn_of_merging(const struct intake *in, const struct intake_lane *l)
+{
+    CLEANUP(cleanup_label_source_free) struct label_source *s = label_source_new(l->set, in->config);
+    size_t n = size_min(series_count(l->set), MERGING_TRIED), i = 0;
+    const struct intake_lane *other;
+
+    while (i < n && label_source_at(s, i).n == 0)
+        i++;
+    if (i == n)
+        return;
+    TAILQ_FOREACH (other, &in->lanes, entry)
+        if (other != l && other->set && label_source_is_same_for(s, i, other->name)) {
+            log_warn("write_relabel_configs do not tell two scorers apart, their scores may share series",
+                     L_STR("remote_name", in->config->name), L_STR("score_name", l->text),
+                     L_STR("other_score_name", other->text));
+            return;
+        }
+}
+
+/* The lane has come, or the rules have changed. */
+static void lane_note_rules(struct intake *in, struct intake_lane *l)
+{
+    if (in->config->relabel.n)
+        lane_warn_of_merging(in, l);
+    l->configured = in->configured;
+}
+
 /* The scorer's first batch, or one with other series than the last. */
 static void lane_set_series(struct intake *in, struct intake_lane *l, struct series_set *set, int64_t at_ms)
 {
+    bool is_new = !l->set || l->configured != in->configured;
     struct frames frames = {0};
 
     if (lane_compares_labels(in, l))
@@ -562,7 +593,8 @@ static void lane_set_series(struct intake *in, struct intake_lane *l, struct ser
     l->frames = frames;
     (void)series_set_unref(l->set);
     l->set = series_set_ref(set);
-    l->configured = in->configured;
+    if (is_new)
+        lane_note_rules(in, l);
     l->is_settled = true;
 }
 
@@ -605,7 +637,7 @@ static void lane_relabel(struct intake *in, struct intake_lane *l, const double 
     frames_make(in, &l->frames, labels, at_ms);
     frames_make(in, &changed, fresh, at_ms);
     l->invalid = label_bytes_left_out(labels);
-    l->configured = in->configured;
+    lane_note_rules(in, l);
     lane_log_dropped(in, l, labels);
     if (was->n || fresh->n)
         active_set_replace(&l->active);

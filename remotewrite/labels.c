@@ -294,6 +294,21 @@ struct str label_source_at(struct label_source *s, size_t series)
     return STR("");
 }
 
+bool label_source_is_same_for(struct label_source *s, size_t series, struct str other_score_name)
+{
+    struct buf *bytes = &s->maker->out->bytes;
+    struct str own = label_source_at(s, series);
+    CLEANUP(cleanup_free) char *kept = str_dup(own);
+
+    own.p = kept;
+    if (own.n == 0)
+        return false;
+    s->of[DS_SCORE_NAME]->value = other_score_name;
+    buf_clear(bytes);
+    return label_maker_list(s->maker, s->labels, ARRAY_SIZE(s->labels)) == 0 &&
+           labels_encode(s->maker) == 0 && str_eq(buf_str(bytes), own);
+}
+
 /* Of the picked series, or of those from `first` on if pick is NULL. */
 static struct label_bytes *label_bytes_make(const struct series_set *set, const uint32_t *pick, size_t first,
                                             size_t n, const struct rw_endpoint_config *c,

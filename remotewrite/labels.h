@@ -54,6 +54,8 @@ struct label_source *label_source_free(struct label_source *s);
 DEFINE_CLEANUP(struct label_source, label_source_free)
 /* Valid until the next call. Empty if they are invalid, or a rule drops the series. */
 struct str label_source_at(struct label_source *s, size_t series);
+/* Whether the series is sent, and would have the same labels if it were another scorer's. */
+bool label_source_is_same_for(struct label_source *s, size_t series, struct str other_score_name);
 
 /* Makes label bytes, one series after the other. */
 struct label_maker;
