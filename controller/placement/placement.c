@@ -461,6 +461,7 @@ static void write_on_status(struct kube_object *o, struct kube_answer *a)
         return;
     }
     slot_note_version(s, a->object);
+    s->has_status = true;
     s->written_hash = s->sent_hash;
     s->written_until_ms = s->sent_until_ms;
     if (s->scorer)

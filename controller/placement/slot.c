@@ -146,6 +146,7 @@ void slot_learn(struct slot *s, const json_t *object, unix_ms now)
     json_t *scores = kube_list(status, "scores", NULL);
     bool is_ours_since = s->wanted && s->exists && s->found; /* what is there now may be what we wrote */
 
+    s->has_status |= json_array_size(kube_list(status, "conditions", NULL)) > 0;
     for (enum condition_type i = 0; i < CONDITIONS; i++) {
         json_t *c = s->conditions[i], *is = kube_condition(status, condition_words[i]);
 
@@ -526,6 +527,15 @@ void slot_show_newest(struct slot *s)
     slot_show(s, &newest, s->hash_conditions);
 }
 
+/* Conditions that the hub has never had were made before its clock was known: their times are not by it. */
+static void slot_forget_early_conditions(struct slot *s, const struct kube *hub)
+{
+    if (s->has_status || s->offset_ms == kube_clock_offset_ms(hub))
+        return;
+    for (enum condition_type i = 0; i < CONDITIONS; i++)
+        json_decref(TAKE_PTR(s->conditions[i]));
+}
+
 void slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
 {
     CLEANUP(items_done) struct items made = {0};
@@ -540,6 +550,7 @@ void slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
     if (!s->wanted && !is_told)
         return;
     s->updated_at = now;
+    slot_forget_early_conditions(s, o->hub);
     placement_scorer_follow_clock(s->scorer, o->hub);
     by = slot_adjuster(s);
     (void)batch_unref(s->batch);

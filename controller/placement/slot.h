@@ -69,6 +69,7 @@ struct slot {
     char *annotated_name;           /* of the score whose object it is on the hub; NULL: not known */
     struct timer late;              /* at slot_look_again_at(); set by placement */
     json_t *conditions[CONDITIONS]; /* metav1.Condition; NULL: not known yet */
+    bool has_status;                /* the hub has had a status of ours */
     unix_ms updated_at;
     int64_t life_ms;          /* validity of scores */
     int64_t valid_until_ms;   /* Unix time of the hub, 0 for none */

@@ -1,7 +1,9 @@
 /* What the hub holds is right, also while no round ends, after an answer was lost, and for items that an
  * earlier process has left there. */
+#include "controller/kube/condition.h"
 #include "controller/kube/list_error.h"
 #include "controller/kube/server_clock.h"
+#include "controller/kube/time.h"
 #include "controller/placement/adjust.h"
 #include "exporter/base/buf.h"
 #include "exporter/score/scorer_state.h"
@@ -175,6 +177,14 @@ static void assert_near(int64_t a_ms, int64_t b_ms)
     assert_true(a_ms - b_ms < KUBE_CLOCK_STEP_MS && b_ms - a_ms < KUBE_CLOCK_STEP_MS);
 }
 
+static int64_t scored_since(struct world *w, size_t i)
+{
+    json_auto_t *o = body_of(w, i);
+    const json_t *scored = kube_condition(kube_get(o, "status", NULL), "Scored");
+
+    return kube_time_parse(cstr(kube_str(scored, "lastTransitionTime", NULL))).ms;
+}
+
 /* One that was an hour ahead: when it is set right, the last scores are valid for no longer, and the time of
  * the last success stays. */
 static void ends_scores_in_time_when_its_clock_is_set(void **state)
@@ -197,6 +207,7 @@ static void ends_scores_in_time_when_its_clock_is_set(void **state)
     round_to(w, 2000);
     end = until(w, 180000 - AHEAD_MS);
     assert_status(w, nth_write(w, 1), 41, end, "True");
+    assert_near(scored_since(w, nth_write(w, 1)), w->f->clock.wall.ms - AHEAD_MS);
     succeeded_ms = last_success_by_the_hub(w);
     assert_near(succeeded_ms, w->f->clock.wall.ms - AHEAD_MS);
     w->f->clock.wall.ms -= AHEAD_MS;
