@@ -490,11 +490,12 @@ enum {
     WATCH_MIN_S = 300,
     WATCH_SPREAD_S = 300,
     WATCH_GRACE_S = 30,
-    WATCH_EARLY_MS = 5000, /* an end this much before its time is still that of its time */
-    IDLE_MS = 150 * 1000,  /* bookmarks come every minute */
-    OLD_MS = 75 * 1000,    /* without news for longer than bookmarks take */
-    BACKLOG_MS = 1000,     /* in which a stream tells what it had missed */
-    GOOD_MS = 10 * 1000,   /* a stream that lived this long resets the back-off */
+    WATCH_EARLY_MS = 5000,  /* an end this much before its time is still that of its time */
+    IDLE_MS = 150 * 1000,   /* bookmarks come every minute */
+    OLD_MS = 75 * 1000,     /* without news for longer than bookmarks take */
+    BACKLOG_MS = 1000,      /* in which a stream tells what it had missed */
+    GOOD_MS = 10 * 1000,    /* a stream that lived this long resets the back-off */
+    RESTORE_MS = 30 * 1000, /* no restore takes less */
 };
 
 /* Whether it lived for longer than bookmarks take, and brought nothing. */
@@ -736,15 +737,24 @@ void kube_watch_relist(struct kube_watch *w)
     watch_again(w, 0);
 }
 
-/* A stream opened before the server went away may hang on a dead connection. */
+/* A stream opened before the server went away may hang on a dead connection. After an absence that is long
+ * enough for a restore from a backup, the version alone does not tell whether the store went back: it may
+ * have made as many changes since. A list compares the objects. */
 static void watch_on_return(struct kube_waiter *waiter)
 {
     struct kube_watch *w = CONTAINER_OF(waiter, struct kube_watch, waiter);
-    bool fresh = w->call && w->open && mono_diff(w->opened, kube_now(w->kube)) < kube_absence_ms(w->kube);
+    int64_t absence_ms = kube_absence_ms(w->kube);
+    bool is_long = absence_ms >= RESTORE_MS;
+    bool fresh = w->call && w->open && mono_diff(w->opened, kube_now(w->kube)) < absence_ms;
 
     w->list_failures = w->stream_failures = 0;
-    if (!fresh)
-        watch_start_over(w, kube_return_ms());
+    if (fresh && !is_long)
+        return;
+    watch_start_over(w, kube_return_ms());
+    if (is_long) {
+        free(TAKE_PTR(w->next_page));
+        w->next = WATCH_LIST;
+    }
 }
 
 /* Another watch has found it, or this one. */

@@ -15,7 +15,7 @@ enum {
      * that comes late (a minute), and than a leader leads without renewing. */
     RESTORE_MS = 65 * 1000,
     RESTORED_MS = 2 * RESTORE_MS, /* until what a restore has undone is done again */
-    RESTORE_CHANGES = 60, /* at least; versions that come again are passed later than all have looked */
+    RESTORE_CHANGES = 5,          /* at least */
 };
 
 static struct server {
@@ -496,8 +496,8 @@ static void kube_lag(void)
           lists_lag ? ", and so do its lists" : "");
 }
 
-/* For a while nobody is kept from looking at the store: that it went back can be seen only until it has given
- * as many versions as before. */
+/* For a while nobody stands still, or is refused by the server: by the version, it can be seen that the store
+ * went back only until it has given as many as before. Who was cut off lists the objects afterwards. */
 static void kube_restore(void)
 {
     int server = choose_store(&universe.past);
@@ -516,7 +516,7 @@ static void kube_restore(void)
     s->is_restoring = true;
     watches_break(server, stream_chance(&universe.past, 200));
     for (int i = 0; i < universe.n_nodes; i++)
-        node_connect(&universe.nodes[i]);
+        node_awake(&universe.nodes[i]);
     reached[how == RESTORE_PLAIN ? REACHED_RESTORED : REACHED_RESTORED_BUMPED]++;
     trace("the store of API server %d goes back by %llu changes%s, and is away until %.1f", server,
           (unsigned long long)changes, how == RESTORE_BUMPED ? ", with new versions" : "",

@@ -514,7 +514,7 @@ static void fault_node(struct sim_node *a)
         reached[REACHED_STOP]++;
     } else if (what < 650) {
         fault_reload(a);
-    } else if (what < 800 && universe.has_kube && kube_must_be_seen()) {
+    } else if (what < 720 && universe.has_kube && kube_must_be_seen()) {
         return;
     } else if (what < 720) {
         fault_standstill(a);
@@ -528,9 +528,8 @@ static void fault_node(struct sim_node *a)
     disk_set_faults(a->process->disk, &universe.disk, f.bad_disk);
 }
 
-void node_connect(struct sim_node *a)
+void node_awake(struct sim_node *a)
 {
-    a->partition_until = sim_now_ms;
     if (a->process)
         a->process->stands_until = sim_now_ms;
 }

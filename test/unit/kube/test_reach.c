@@ -8,6 +8,7 @@
 #include "controller/kube/resource.h"
 #include "controller/kube/verdict.h"
 #include "controller/kube/watch.h"
+#include "exporter/base/clock.h"
 #include "test/fakes/fake_kube.h"
 #include "test/fakes/fake_server.h"
 
@@ -330,31 +331,60 @@ static void asks_for_credentials_that_come_late(void **state)
     free(text);
 }
 
-/* A stream from before the absence may hang on a dead connection. */
-static void begins_streams_anew(void **state)
+/* The API server is away for that long, while a stream of one watch is open; then its object is asked for. */
+static struct kube_watch *watch_through_absence(struct world *w, int64_t ms)
 {
-    struct world *w = *state;
     struct fake_kube *f = w->f;
-    struct kube_watch *watch;
     const struct kube_watch_options o = {.resource = &kube_configmaps, .namespace = "ns"};
-    size_t asked;
+    struct kube_watch *watch;
 
-    fake_kube_list(f, "10", NULL, "");
+    fake_kube_list(f, "10", NULL, fake_kube_object(f, "ns", "a", "9"));
     fake_kube_watch(f, FAKE_WATCH_STAYS, fake_kube_bookmark(f, "11"));
     watch = kube_watch_new(f->kube, &o);
     fake_kube_requests(f, 2);
     fake_kube_settle(f);
     go_away(w, 1);
-    pass(w, 60000, 500);
+    pass(w, ms, 500);
     set_server(w, well);
     fake_push(f->server,
               (struct fake_answer){.body = "{}", .only_path = "/api/v1/namespaces/ns/configmaps/0"});
+    return watch;
+}
+
+/* A stream from before the absence may hang on a dead connection. */
+static void begins_streams_anew(void **state)
+{
+    struct world *w = *state;
+    struct fake_kube *f = w->f;
+    struct kube_watch *watch = watch_through_absence(w, 20000);
+    size_t asked;
+
+    fake_kube_check(f, "12");
     fake_kube_watch(f, FAKE_WATCH_STAYS, fake_kube_bookmark(f, "12"));
     asked = fake_requests(f->server);
     assert_returns(w);
     pass(w, 10100, 100);
-    assert_int_equal(fake_requests(f->server), asked + 2);
+    assert_int_equal(fake_requests(f->server), asked + 3);
     assert_int_equal(w->done, 1);
+    assert_int_equal(kube_era(f->kube), 1);
+    watch = kube_watch_free(watch);
+}
+
+/* A store that was restored from a backup may have made as many changes since: its version does not tell. */
+static void lists_after_an_absence_that_is_long_enough_for_a_restore(void **state)
+{
+    struct world *w = *state;
+    struct fake_kube *f = w->f;
+    struct kube_watch *watch = watch_through_absence(w, 60000);
+    mono_ms before = kube_watch_listed(watch);
+
+    for (unsigned i = 0; i < 2; i++) /* the first shows that the store went back, the second is read anew */
+        fake_kube_list(f, "20", NULL, fake_kube_object(f, "ns", "a", "5"));
+    fake_kube_watch(f, FAKE_WATCH_STAYS, fake_kube_bookmark(f, "21"));
+    assert_returns(w);
+    pass(w, 20100, 100);
+    assert_true(mono_before(before, kube_watch_listed(watch)));
+    assert_int_equal(kube_era(f->kube), 2);
     watch = kube_watch_free(watch);
 }
 
@@ -410,6 +440,7 @@ int main(void)
         CASE(gives_up_on_a_server_that_never_becomes_ready),
         CASE(asks_for_credentials_that_come_late),
         CASE(begins_streams_anew),
+        CASE(lists_after_an_absence_that_is_long_enough_for_a_restore),
         CASE(holds_back_lists_and_events),
     };
 
