@@ -10,6 +10,11 @@
 #include <errno.h>
 #include <stdio.h>
 
+enum {
+    SPARE_SLACK_PART = 32, /* a large buffer is larger by this part: as a spare block it serves for the next
+                              body, too, which mostly is longer or shorter by a few bytes */
+};
+
 void buf_keep(struct buf *b)
 {
     if (b->cap >= SPARE_MIN_BYTES)
@@ -31,7 +36,12 @@ static int buf_grow(struct buf *b, size_t need)
     char *p;
 
     cap = size_min(size_max(cap, need), b->max);
-    p = !b->p && cap >= SPARE_MIN_BYTES ? spare_take(cap, b->max, &cap) : NULL;
+    p = NULL;
+    if (!b->p && cap >= SPARE_MIN_BYTES) {
+        p = spare_take(cap, b->max, &cap);
+        if (!p)
+            cap = size_min(cap + cap / SPARE_SLACK_PART, b->max);
+    }
     if (!p) {
         p = realloc(b->p, cap);
         if (!p)
