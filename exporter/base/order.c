@@ -6,22 +6,27 @@
 
 #include <endian.h>
 
+enum { READ_AHEAD = 8 /* names whose bytes are asked for before they are compared */ };
+
 struct sort_item {
     uint64_t key; /* eight bytes, the first one uppermost */
+    struct str name;
     uint32_t place;
 };
 
 /* Reads the keys behind what all of these have in common, and returns the depth there. They are equal
  * up to `depth`. */
-static size_t sort_read_keys(const struct str *list, struct sort_item *items, size_t n, size_t depth)
+static size_t sort_read_keys(struct sort_item *items, size_t n, size_t depth)
 {
-    struct str first = list[items[0].place];
+    struct str first = items[0].name;
     size_t common = first.n;
 
     for (size_t i = 1; i < n; i++) {
-        struct str name = list[items[i].place];
+        struct str name = items[i].name;
         size_t k = depth;
 
+        if (i + READ_AHEAD < n)
+            __builtin_prefetch(items[i + READ_AHEAD].name.p + depth);
         common = size_min(common, name.n);
         while (k + 8 <= common && memcmp(first.p + k, name.p + k, 8) == 0)
             k += 8;
@@ -30,7 +35,7 @@ static size_t sort_read_keys(const struct str *list, struct sort_item *items, si
         common = k;
     }
     for (size_t i = 0; i < n; i++) {
-        struct str name = list[items[i].place];
+        struct str name = items[i].name;
 
         items[i].key = 0;
         memcpy(&items[i].key, name.p + common, size_min(name.n - common, sizeof(items[i].key)));
@@ -48,7 +53,7 @@ static void sort_swap(struct sort_item *x, struct sort_item *y)
 }
 
 /* Quicksort; no answer can be made to be slow to sort, as the pivots depend on this process' key. */
-static void sort_items(const struct str *list, struct sort_item *items, size_t n, size_t depth)
+static void sort_items(struct sort_item *items, size_t n, size_t depth)
 {
     while (n > 1) {
         uint64_t pivot = items[hash_chain_u64(depth, n) % n].key;
@@ -61,12 +66,12 @@ static void sort_items(const struct str *list, struct sort_item *items, size_t n
                 sort_swap(&items[i], &items[--end]);
             else
                 i++;
-        sort_items(list, items, less, depth);
-        sort_items(list, items + end, n - end, depth);
+        sort_items(items, less, depth);
+        sort_items(items + end, n - end, depth);
         items += less;
         n = end - less;
         if (n > 1)
-            depth = sort_read_keys(list, items, n, depth + sizeof(pivot));
+            depth = sort_read_keys(items, n, depth + sizeof(pivot));
     }
 }
 
@@ -76,9 +81,9 @@ uint32_t *str_order(const struct str *list, size_t n)
     uint32_t *order = xcalloc(size_max(n, 1), sizeof(*order));
 
     for (size_t i = 0; i < n; i++)
-        items[i].place = (uint32_t)i;
+        items[i] = (struct sort_item){.name = list[i], .place = (uint32_t)i};
     if (n)
-        sort_items(list, items, n, sort_read_keys(list, items, n, 0));
+        sort_items(items, n, sort_read_keys(items, n, 0));
     for (size_t i = 0; i < n; i++)
         order[i] = items[i].place;
     free(items);

@@ -38,6 +38,15 @@ struct name_slot {
     uint32_t tag;
 };
 
+enum {
+    SLOTS_MIN = 16,
+    SLOTS_SPARSE = 8, /* a table of more slots for each name is replaced by a smaller one */
+    FIRST_FRESH_BYTES = 4096,
+    FRESH_PART = 16, /* many series are new if they take more than this part of what all take */
+};
+
+static const uint32_t SLOT_IS_GONE = UINT32_MAX; /* as a place, while slots are moved */
+
 static const unsigned OWN_LABELS = 1u << DS_CLUSTER | 1u << DS_SCORE_NAME; /* which results do not have */
 
 struct batch_builder {
@@ -67,11 +76,11 @@ struct batch_builder {
 
 /* ---- Places by name ---- */
 
-/* Makes a table for n names from the last one, if there is one. moved: as in batch_seal(). */
-static void slots_resize(struct batch_builder *b, size_t n, const uint32_t *moved)
+/* Makes a table for n names from the last one, if there is one. */
+static void slots_resize(struct batch_builder *b, size_t n)
 {
     CLEANUP(cleanup_free) struct name_slot *was = b->slots;
-    size_t was_n = was ? b->slots_mask + 1 : 0, cap = 16;
+    size_t was_n = was ? b->slots_mask + 1 : 0, cap = SLOTS_MIN;
 
     while (cap < n + n / 2)
         cap *= 2;
@@ -79,13 +88,12 @@ static void slots_resize(struct batch_builder *b, size_t n, const uint32_t *move
     b->slots_mask = cap - 1;
     for (size_t k = 0; k < was_n; k++) {
         size_t i = was[k].tag & b->slots_mask;
-        uint32_t place = was[k].place && moved ? moved[was[k].place - 1] + 1 : was[k].place;
 
-        if (!place) /* free, or its series has gone */
+        if (!was[k].place)
             continue;
         while (b->slots[i].place) /* mostly near: slots come in the order of the old table */
             i = (i + 1) & b->slots_mask;
-        b->slots[i] = (struct name_slot){place, was[k].tag};
+        b->slots[i] = was[k];
     }
 }
 
@@ -116,7 +124,7 @@ static void slots_prepare(struct batch_builder *b)
     if (b->slots && n + n / 2 <= b->slots_mask)
         return;
     known = b->slots ? last : 0;
-    slots_resize(b, n + 1, NULL);
+    slots_resize(b, n + 1);
     for (size_t i = known; i < last; i++) {
         struct str name = series_name(b->last, i);
         uint32_t tag = (uint32_t)hash_bytes(name);
@@ -124,16 +132,50 @@ static void slots_prepare(struct batch_builder *b)
     }
 }
 
-/* After a batch: `gone` series of the last set ended. moved: as in batch_seal(). */
-static void slots_keep(struct batch_builder *b, size_t gone, const uint32_t *moved)
+/* Frees a slot, and moves later ones of its run up, so that no search ends early at the hole. */
+static void slots_close_hole(struct batch_builder *b, size_t hole)
 {
+    for (size_t i = (hole + 1) & b->slots_mask; b->slots[i].place; i = (i + 1) & b->slots_mask) {
+        size_t home = b->slots[i].tag & b->slots_mask;
+
+        if (((i - home) & b->slots_mask) < ((i - hole) & b->slots_mask))
+            continue;
+        b->slots[hole] = b->slots[i];
+        hole = i;
+    }
+    b->slots[hole] = (struct name_slot){0};
+}
+
+/* The series have moved, and some have gone; moved: as in batch_seal(). In place: a table of another size
+ * would have to be filled again, in memory that the kernel has to clear. */
+static void slots_move(struct batch_builder *b, const uint32_t *moved)
+{
+    for (size_t i = 0; i <= b->slots_mask; i++) {
+        struct name_slot *slot = &b->slots[i];
+
+        if (!slot->place)
+            continue;
+        if (moved[slot->place - 1] == SERIES_GONE)
+            slot->place = SLOT_IS_GONE;
+        else
+            slot->place = moved[slot->place - 1] + 1;
+    }
+    for (size_t i = 0; i <= b->slots_mask; i++)
+        while (b->slots[i].place == SLOT_IS_GONE)
+            slots_close_hole(b, i);
+}
+
+/* After a batch, in which so many series were fresh: next time as many may be. moved: as in batch_seal(). */
+static void slots_keep(struct batch_builder *b, size_t fresh, const uint32_t *moved)
+{
+    size_t n = series_count(b->last) + fresh;
+
     if (!b->slots_used)
         free(TAKE_PTR(b->slots));
-    else if (gone)
-        slots_resize(b, series_count(b->last), moved);
-    for (size_t i = 0; b->slots && !gone && moved && i <= b->slots_mask; i++)
-        if (b->slots[i].place)
-            b->slots[i].place = moved[b->slots[i].place - 1] + 1;
+    if (b->slots && moved)
+        slots_move(b, moved);
+    if (b->slots && b->slots_mask >= SLOTS_MIN && b->slots_mask / SLOTS_SPARSE > n)
+        slots_resize(b, n);
 }
 
 /* Label values that were truncated: results that became one series by that, and what tells them apart. */
@@ -241,7 +283,7 @@ void batch_seal(struct batch_builder *b, unix_ms at, struct batch **ret, size_t 
         merge_series(b, batch, moved);
     }
     spellings_keep(&b->spellings, moved);
-    slots_keep(b, gone, moved);
+    slots_keep(b, b->fresh->n, moved);
     batch_seal_cuts(b, moved, batch);
     b->began = true;
     b->fresh = series_set_unref(b->fresh);
@@ -320,6 +362,19 @@ void batch_begin(struct batch_builder *b, size_t label_max, size_t answer_bytes)
     b->seen = xcalloc(size_max(n, 1), 1);
 }
 
+/* The size of the next text for fresh series: small for few, and then as much again. Where many are new,
+ * which ends in one packed text anyway, all others go into one that is as large as the last set's, and so as
+ * a spare block (spare.h). */
+static size_t fresh_text_bytes(const struct batch_builder *b)
+{
+    size_t all = size_max(b->answer_bytes, b->last->texts_bytes), until_now = b->fresh->texts_bytes;
+    size_t next = size_max(until_now, FIRST_FRESH_BYTES);
+
+    if (series_count(b->last) == 0 || until_now > all / FRESH_PART)
+        return size_max(next, all);
+    return next;
+}
+
 /* Writes the name behind the text of the fresh series, with room for the labels. */
 static int render_name(struct batch_builder *b, const struct batch_labels *l, struct str *ret)
 {
@@ -334,7 +389,7 @@ static int render_name(struct batch_builder *b, const struct batch_labels *l, st
         room += name_parts[i].n + values[i].n * 3 + VARINT_MAX * 2;
     if (room + b->fresh->texts_bytes > UINT32_MAX)
         return -ENOMEM;
-    ret->p = o = series_set_room(b->fresh, room, series_count(b->last) ? 4096 : b->answer_bytes);
+    ret->p = o = series_set_room(b->fresh, room, fresh_text_bytes(b));
     for (size_t i = 0; i < DS_LABELS; i++) {
         o = mempcpy(o, name_parts[i].p, name_parts[i].n);
         if (values[i].n)

@@ -7,7 +7,10 @@
 #include "exporter/base/invariant.h"
 #include "exporter/num/num.h"
 
-enum { CACHE_LINE = 64 };
+enum {
+    CACHE_LINE = 64,
+    PACK_AHEAD = 8, /* records whose bytes are asked for before they are copied */
+};
 
 const struct str ds_label_names[DS_LABELS] = {
     [DS_APP] = {"ds_app", 6},
@@ -39,7 +42,7 @@ static void series_set_drop_texts(struct series_set *s)
 {
     for (size_t i = 0; i < s->n_texts; i++)
         if (__atomic_sub_fetch(&s->texts[i]->refs, 1, __ATOMIC_ACQ_REL) == 0) {
-            buf_done(&s->texts[i]->records);
+            buf_keep(&s->texts[i]->records);
             free(s->texts[i]);
         }
     free(TAKE_PTR(s->texts));
@@ -84,19 +87,20 @@ static struct buf *series_set_add_text(struct series_set *s, size_t cap)
 {
     struct series_text *text = xmalloc(sizeof(*text));
 
-    *text = (struct series_text){.refs = 1, .records = {.max = cap}};
+    /* A spare block may be a little larger, so that texts of about one size follow one another in it. */
+    *text = (struct series_text){.refs = 1, .records = {.max = cap + cap / 8}};
     if (buf_reserve(&text->records, cap, &(char *){NULL}) < 0)
         memory_exhausted(cap);
     series_set_hold(s, text);
     return &text->records;
 }
 
-char *series_set_room(struct series_set *s, size_t n, size_t first)
+char *series_set_room(struct series_set *s, size_t n, size_t next)
 {
     struct buf *last = s->n_texts ? &s->texts[s->n_texts - 1]->records : NULL;
 
     if (!last || last->cap - last->n < n)
-        last = series_set_add_text(s, size_max(n, s->texts_bytes ?: first));
+        last = series_set_add_text(s, size_max(n, next));
     return last->p + last->n;
 }
 
@@ -145,6 +149,8 @@ void series_set_pack(struct series_set *s)
     s->n_texts = s->texts_bytes = 0;
     to = series_set_add_text(s, size_max(bytes, 1));
     for (size_t i = 0; i < s->n; i++) {
+        if (i + PACK_AHEAD < s->n)
+            series_prefetch(s, i + PACK_AHEAD);
         memcpy(to->p + to->n, s->place[i].record, s->place[i].n);
         s->place[i].record = to->p + to->n;
         to->n += s->place[i].n;

@@ -30,8 +30,8 @@ struct series_set {
 struct series_set *series_set_new(size_t n);
 /* What `other` has its records in stays as long as s. */
 void series_set_share_texts(struct series_set *s, const struct series_set *other);
-/* Room for a record of at most n bytes in the last text, or in a new one; `first`: the size of the first. */
-char *series_set_room(struct series_set *s, size_t n, size_t first);
+/* Room for a record of at most n bytes in the last text, or in a new one of at least `next` bytes. */
+char *series_set_room(struct series_set *s, size_t n, size_t next);
 /* Appends a series whose name was just written to the room for its record; `escapes` as in struct
  * batch_labels. */
 void series_set_append(struct series_set *s, struct str name, const struct str values[DS_LABELS],
