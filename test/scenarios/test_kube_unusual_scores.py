@@ -122,7 +122,7 @@ def test_too_many_for_the_store_are_truncated_before_the_write(kube, fake, start
     assert message.startswith(f"{40000 - len(items)} of 40000 items omitted")
     assert len(items) > 10000
     writes = agent.metrics().all("dynamic_scoring_placement_writes_total")
-    assert {labels["result"] for labels, _ in writes} - {"retry"} == {"ok"}  # a slow API server may need two
+    assert {labels["result"] for labels, _ in writes} - {"retry", "conflict"} == {"ok"}  # a slow API server may need two, and have taken the first
 
 
 def test_validity_ends_with_the_series(kube, fake, start_agent):
