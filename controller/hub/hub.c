@@ -514,7 +514,7 @@ static void watch_on_recovered(void *arg)
 
 static struct kube_watch_options watch_options(struct hub *h, enum hub_kind kind)
 {
-    bool is_everywhere = kind >= HUB_CLUSTERS && kind <= HUB_ADDONS;
+    bool is_everywhere = hub_kind_is_everywhere(kind);
     struct kube_watch_options o = {.resource = hub_kind_resource(kind),
                                    .namespace = is_everywhere ? NULL : h->o.namespace,
                                    .on_set = watch_on_set,

@@ -495,7 +495,7 @@ enum {
     OLD_MS = 75 * 1000,     /* without news for longer than bookmarks take */
     BACKLOG_MS = 1000,      /* in which a stream tells what it had missed */
     GOOD_MS = 10 * 1000,    /* a stream that lived this long resets the back-off */
-    RESTORE_MS = 30 * 1000, /* no restore takes less */
+    RESTORE_MS = 30 * 1000, /* a restore from a backup hardly takes less */
 };
 
 /* Whether it lived for longer than bookmarks take, and brought nothing. */

@@ -516,7 +516,7 @@ static void kube_restore(void)
     s->is_restoring = true;
     watches_break(server, stream_chance(&universe.past, 200));
     for (int i = 0; i < universe.n_nodes; i++)
-        node_awake(&universe.nodes[i]);
+        node_wake(&universe.nodes[i]);
     reached[how == RESTORE_PLAIN ? REACHED_RESTORED : REACHED_RESTORED_BUMPED]++;
     trace("the store of API server %d goes back by %llu changes%s, and is away until %.1f", server,
           (unsigned long long)changes, how == RESTORE_BUMPED ? ", with new versions" : "",

@@ -528,7 +528,7 @@ static void fault_node(struct sim_node *a)
     disk_set_faults(a->process->disk, &universe.disk, f.bad_disk);
 }
 
-void node_awake(struct sim_node *a)
+void node_wake(struct sim_node *a)
 {
     if (a->process)
         a->process->stands_until = sim_now_ms;

@@ -98,7 +98,7 @@ int64_t world_run(uint64_t seed);
 /* The node's process reloads and stops as faults have it. */
 void node_poll(struct sim_node *n);
 /* Ends its standstill, as of now. */
-void node_awake(struct sim_node *n);
+void node_wake(struct sim_node *n);
 /* The text is copied. */
 void respond(struct response *r, long status, const char *text, enum reached what);
 /* No secret is in the text, which is shown at this place. */

@@ -27,6 +27,11 @@ const struct kube_resource *hub_kind_resource(enum hub_kind kind)
     return resources[kind];
 }
 
+bool hub_kind_is_everywhere(enum hub_kind kind)
+{
+    return kind >= HUB_CLUSTERS && kind <= HUB_ADDONS;
+}
+
 /* The API server has no such kind, or refuses to show it. */
 static bool kind_is_hopeless(const struct kube_watch *w)
 {
@@ -60,17 +65,12 @@ bool observed_has_listed_all(const struct observed *seen)
     return true;
 }
 
-static bool kind_is_of_all_namespaces(enum hub_kind kind)
-{
-    return kind >= HUB_CLUSTERS && kind <= HUB_ADDONS;
-}
-
 void observed_take_over(struct observed *seen, mono_ms now)
 {
     seen->took_over_at = now;
     for (enum hub_kind kind = 0; kind < HUB_KINDS; kind++) {
         seen->is_outdated[kind] = kube_watch_synced(seen->watches[kind]);
-        if (seen->is_outdated[kind] && kind_is_of_all_namespaces(kind))
+        if (seen->is_outdated[kind] && hub_kind_is_everywhere(kind))
             kube_watch_hurry(seen->watches[kind]);
     }
 }
@@ -83,7 +83,7 @@ static bool kind_is_outdated(const struct observed *seen, enum hub_kind kind)
         return false;
     if (!mono_before(kube_watch_listed(w), seen->took_over_at))
         return false;
-    return !kind_is_of_all_namespaces(kind) || !kube_watch_is_current(w);
+    return !hub_kind_is_everywhere(kind) || !kube_watch_is_current(w);
 }
 
 bool observed_has_caught_up(struct observed *seen)
@@ -93,7 +93,7 @@ bool observed_has_caught_up(struct observed *seen)
     for (enum hub_kind kind = 0; kind < HUB_KINDS; kind++) {
         seen->is_outdated[kind] = kind_is_outdated(seen, kind);
         is_any_outdated |= seen->is_outdated[kind];
-        if (seen->is_outdated[kind] && !kind_is_of_all_namespaces(kind))
+        if (seen->is_outdated[kind] && !hub_kind_is_everywhere(kind))
             kube_watch_relist(seen->watches[kind]); /* also if a list was begun before the takeover */
     }
     return !is_any_outdated;

@@ -37,6 +37,8 @@ struct observed {
 /* For people: "ManagedClusters". */
 const char *hub_kind_word(enum hub_kind kind);
 const struct kube_resource *hub_kind_resource(enum hub_kind kind);
+/* Whether it is watched in all namespaces, rather than in the controller's own. */
+bool hub_kind_is_everywhere(enum hub_kind kind);
 
 /* Whether the kind's objects have been listed, or need not be: add-ons only if they can be. */
 bool observed_has_listed(const struct observed *seen, enum hub_kind kind);
