@@ -408,6 +408,19 @@ static void status_take_sent(struct statuses *st, const struct subject *s, const
         adjustment_events(st, s->object, l->before, l->sent);
 }
 
+/* Another version of the object exists, which the watch is about to show. By the time that the back-off
+ * ends it has, and the next write is for that one. If it has not even then, something is wrong. */
+static bool status_was_overtaken(const struct kube_object *o, const struct kube_answer *a)
+{
+    return a->verdict == KUBE_CONFLICT && o->failures == 0;
+}
+
+static void status_take_failure(struct statuses *st, struct last_status *l, const char *why)
+{
+    account_failure(st->o, "status");
+    kube_object_set_error(&l->status, why);
+}
+
 static void status_on_written(struct kube_object *o, struct kube_answer *a)
 {
     struct statuses *st = o->writer->arg;
@@ -420,12 +433,12 @@ static void status_on_written(struct kube_object *o, struct kube_answer *a)
         status_take_sent(st, &s, a->object);
     if (ok && o->wait_ms < 0)
         account_success(st->o, "status");
-    else
+    else if (ok)
         account_failure(st->o, "status");
     if (ok)
         kube_object_clear_error(&s.last->status);
-    else
-        kube_object_set_error(&s.last->status, a->why);
+    else if (!status_was_overtaken(o, a))
+        status_take_failure(st, s.last, a->why);
     if (!ok) /* also if it was written all the same: that is found out by looking */
         s.last->is_look_due = true;
     /* After a finalizer comes the status, once the watch has shown the version that it led to. */
@@ -460,10 +473,24 @@ static void status_write_finalizers(struct statuses *st, const char *key, const 
     kube_object_call(&l->finalizer, KUBE_WRITE_FINALIZER, &rq, goal, status_on_written);
 }
 
+/* Only the version that was seen is written: another program may have deleted the object and made its own of
+ * that name, which the watch has not shown yet. A status has no other precondition: the API server ignores
+ * the uid in a patch of one. */
+static json_t *status_body(const struct subject *s, json_t *status)
+{
+    const char *version = kube_version(s->object);
+    json_t *body = json_object();
+
+    if (*version)
+        kube_set_str(kube_set_object(body, "metadata"), "resourceVersion", version);
+    kube_set(body, "status", json_incref(status));
+    return body;
+}
+
 static void status_write(struct statuses *st, const char *key, const struct subject *s, json_t *status)
 {
     struct last_status *l = s->last;
-    json_auto_t *body = json_pack("{s:O}", "status", status);
+    json_auto_t *body = status_body(s, status);
     const struct kube_request rq = {.method = KUBE_MERGE_PATCH,
                                     .resource = s->resource,
                                     .namespace = st->o->namespace,
@@ -495,6 +522,15 @@ static json_t *subject_status(struct statuses *st, const struct subject *s)
     return s->scorer ? status_of_scorer(&f, s->scorer, &contest) : status_of_config(&f, s->config, &contest);
 }
 
+/* Nothing is left to write, also if that is so in spite of what the last answer said, or of its absence. */
+static void status_settle(struct last_status *l)
+{
+    if (!l->key)
+        return;
+    l->status.failures = l->finalizer.failures = 0;
+    kube_object_clear_error(&l->status);
+}
+
 /* Whether a write has been started. */
 static bool status_reconcile(struct statuses *st, const char *key, const struct subject *s)
 {
@@ -512,11 +548,12 @@ static bool status_reconcile(struct statuses *st, const char *key, const struct 
         status_write_finalizers(st, key, s, finalizers);
         return true;
     }
-    if (!status_would_change(stored, status))
+    /* Or it was sent before, and the object still has what the server stored of it. */
+    if (!status_would_change(stored, status) ||
+        (json_equal(s->last->result, stored) && status_was_sent(s, status))) {
+        status_settle(s->last);
         return false;
-    /* It was sent before, and the object still has what the server stored of it. */
-    if (json_equal(s->last->result, stored) && status_was_sent(s, status))
-        return false;
+    }
     status_write(st, key, s, status);
     return true;
 }

@@ -253,6 +253,41 @@ static void show_applied_work(struct world *w, const char *name)
     json_decref(work);
 }
 
+#define CONFLICT "{\"kind\":\"Status\",\"reason\":\"Conflict\",\"code\":409}"
+
+static void show_scorer_at(struct world *w, const char *uid, unsigned version)
+{
+    show(w, HUB_SCORERS,
+         fake_kube_text(w->f,
+                        "{\"metadata\":{\"name\":\"s\",\"uid\":\"%s\",\"generation\":1,\"resourceVersion\":"
+                        "\"%u\"},\"spec\":" OWN_SPEC "}",
+                        uid, version));
+}
+
+static void assert_status_names_version(struct world *w, size_t nth, const char *version)
+{
+    const struct fake_request *rq = status_patch(w, "dynamicscorers/s/status", nth);
+    json_t *body;
+
+    assert_non_null(rq);
+    body = json_loads(rq->body, 0, NULL);
+    assert_string_equal(kube_version(body), version);
+    json_decref(body);
+}
+
+static void push_conflicts(struct world *w, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        fake_push(w->f->server, (struct fake_answer){.status = 409,
+                                                     .body = CONFLICT,
+                                                     .only_path = OURS "dynamicscorers/s/status"});
+}
+
+static const char *status_error(struct world *w)
+{
+    return scorers_find(&seen(w)->scorers, "s")->last_status.status.last_error;
+}
+
 /* Each write of a status is shown by the watch, which is a reason to look again. While clusters keep changing
  * this must not lead to the next write: that waits until the fleet is counted anew. */
 static void follows_clusters_at_a_pace_of_its_own(void **state)
@@ -294,6 +329,61 @@ static void follows_clusters_at_a_pace_of_its_own(void **state)
     assert_int_equal(count_statuses(w), before);
     pass_time(w, 2000);
     assert_int_equal(count_statuses(w), before + 1); /* about all of them */
+    /* None was meant for an older version than there was: no roll-out leads to a conflict. */
+    for (unsigned i = 1; i < count_statuses(w); i++)
+        assert_status_names_version(w, i, fake_kube_text(w->f, "%u", FIRST_VERSION + i - 1));
+}
+
+/* Another program has deleted the scorer and made its own of that name, and no watch has shown it yet. The
+ * API server refuses what was meant for the one before. */
+static void writes_no_status_into_a_scorer_made_anew(void **state)
+{
+    struct world *w = *state;
+
+    show_config(w, HELD);
+    push_conflicts(w, 1);
+    show_scorer_at(w, "s", 5);
+    while (count_statuses(w) == 0)
+        pass_time(w, 100);
+    assert_status_names_version(w, 0, "5");
+    show_scorer_at(w, "t", 12);
+    pass_time(w, 3000);
+    assert_in_range(count_statuses(w), 2, SIZE_MAX);
+    for (size_t i = 1; i < count_statuses(w); i++)
+        assert_status_names_version(w, i, "12");
+}
+
+/* Its labels, say. That is no failure, and costs one write. */
+static void writes_a_status_again_that_others_have_overtaken(void **state)
+{
+    struct world *w = *state;
+
+    show_config(w, HELD);
+    pass_time(w, 3000);
+    push_conflicts(w, 1);
+    fake_push(w->f->server, (struct fake_answer){.body = "{\"metadata\":{\"resourceVersion\":\"7\"}}",
+                                                 .only_path = OURS "dynamicscorers/s/status"});
+    show_scorer_at(w, "s", 5);
+    while (count_statuses(w) == 0)
+        pass_time(w, 100);
+    show_scorer_at(w, "s", 6);
+    pass_time(w, 10000);
+    assert_int_equal(count_statuses(w), 2);
+    assert_status_names_version(w, 1, "6");
+    assert_null(status_error(w));
+}
+
+/* No watch shows what the API server has: the hub asks less and less, and says so. */
+static void backs_off_while_no_watch_shows_the_newer_version(void **state)
+{
+    struct world *w = *state;
+
+    show_config(w, HELD);
+    push_conflicts(w, 20);
+    show_scorer_at(w, "s", 5);
+    pass_time(w, 60000);
+    assert_in_range(count_statuses(w), 2, 8);
+    assert_non_null(strstr(status_error(w), "409"));
 }
 
 static size_t count_finalizers(struct world *w)
@@ -444,6 +534,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(writes_no_status_before_the_first_plan, setup, teardown),
         cmocka_unit_test_setup_teardown(makes_no_plan_for_a_change_of_status, setup, teardown),
         cmocka_unit_test_setup_teardown(follows_clusters_at_a_pace_of_its_own, setup, teardown),
+        cmocka_unit_test_setup_teardown(writes_no_status_into_a_scorer_made_anew, setup, teardown),
+        cmocka_unit_test_setup_teardown(writes_a_status_again_that_others_have_overtaken, setup, teardown),
+        cmocka_unit_test_setup_teardown(backs_off_while_no_watch_shows_the_newer_version, setup, teardown),
         cmocka_unit_test_setup_teardown(waits_for_the_watch_after_a_finalizer, setup, teardown),
         cmocka_unit_test_setup_teardown(puts_back_a_finalizer_that_went_before_a_status, setup, teardown),
     };
