@@ -480,7 +480,16 @@ static void slot_set_times(struct slot *s, unix_ms now, const struct kube *hub)
 /* ---- scoreTolerance ----
  *
  * `shown` is the round whose items the object has. A later round whose items are near enough only prolongs
- * validUntil. Whatever is written is of the newest round: slot_show_newest(). */
+ * validUntil. Whatever is written is of the newest round: slot_show_newest().
+ *
+ * Clamped and Rounded are about those items, so they change with them and not without: values that wander
+ * around 0, or around the end of the range, would otherwise change them in every round. */
+
+static void slot_set_about_items(struct slot *s, const struct items *shown)
+{
+    slot_set_clamped(s, shown);
+    slot_set_rounded(s, shown);
+}
 
 /* Whether the hub has what is shown, or a write under way brings it: that a hub is slow is no reason to write
  * more. */
@@ -491,7 +500,8 @@ static bool slot_has_shown(const struct slot *s)
     return s->exists && s->written && s->hash == s->written_hash;
 }
 
-/* Whether the items of the new round need not be written for their own sake. */
+/* Whether the items of the new round need not be written for their own sake. conditions: the hash of what is
+ * new but Clamped and Rounded. */
 static bool slot_is_calm(const struct slot *s, const struct items *made, uint64_t conditions)
 {
     int tolerance = s->scorer->summary->score_tolerance;
@@ -502,8 +512,12 @@ static bool slot_is_calm(const struct slot *s, const struct items *made, uint64_
 }
 
 /* The object is to have these items, of the last round. Takes them. */
-static void slot_show(struct slot *s, struct items *shown, uint64_t conditions)
+static void slot_show(struct slot *s, struct items *shown)
 {
+    uint64_t conditions;
+
+    slot_set_about_items(s, shown);
+    conditions = slot_hash_conditions(s);
     slot_forget_shown(s);
     s->shown = s->batch ? batch_ref(s->batch) : NULL;
     s->hash = hash_chain_u64(hash_bytes(buf_str(&shown->json)), conditions);
@@ -524,7 +538,7 @@ void slot_show_newest(struct slot *s)
     if (s->items != ITEMS_OF_ROUND || s->shown == s->batch)
         return;
     newest = items_make(s->batch, s->scorer->summary, &by);
-    slot_show(s, &newest, s->hash_conditions);
+    slot_show(s, &newest);
 }
 
 /* Conditions that the hub has never had were made before its clock was known: their times are not by it. */
@@ -572,8 +586,6 @@ void slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
     /* What a suspended scorer found on the hub stays, also when it is resumed, until a round has ended. */
     if (is_told || s->items != ITEMS_FOUND)
         slot_set_scored(s, &made, shown);
-    slot_set_clamped(s, shown);
-    slot_set_rounded(s, shown);
     slot_set_truncated(s, shown);
     slot_set_adjusted(s, shown);
     slot_set_contested(s);
@@ -582,7 +594,7 @@ void slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
     slot_count(s, o, shown, new_batch ? &made : NULL);
     conditions = slot_hash_conditions(s);
     if (!slot_is_calm(s, &made, conditions))
-        slot_show(s, shown, conditions);
+        slot_show(s, shown);
     else if (new_batch && hash_chain_u64(hash_bytes(buf_str(&made.json)), conditions) != s->hash &&
              !slot_is_due(s, now))
         metric_add(o->metrics, METRIC_PLACEMENT_HELD_BACK, LV(s->score_name), 1);

@@ -1,4 +1,5 @@
 /* The requests to the hub, step by step. */
+#include "controller/kube/condition.h"
 #include "controller/kube/list_error.h"
 #include "controller/placement/adjust.h"
 #include "exporter/base/buf.h"
@@ -75,6 +76,55 @@ static void holds_back_what_is_within_the_tolerance(void **state)
     round_to(w, 60000);
     assert_asked(w, 9, "PATCH " SCORES "/my-score/status");
     assert_status(w, 9, 44, until(w, 180000), "True");
+}
+
+/* As request i writes it. */
+static bool condition_is(struct world *w, size_t i, const char *type, const char *status)
+{
+    json_t *o;
+    bool is;
+
+    assert_asked(w, i, "PATCH " SCORES "/my-score/status");
+    o = body_of(w, i);
+    is = kube_condition_is(kube_condition(kube_get(o, "status", NULL), type), status);
+
+    json_decref(o);
+    return is;
+}
+
+/* A condition about the items says what the object has, so noise around a bound is no reason to write. What
+ * is written has the items and the condition of one round. */
+static void hold_back_around(struct world *w, const char *type, double without, double with)
+{
+    begin(w, "");
+    push_scores(w, without);
+    push(w, SCORES, 201, "{}");
+    push(w, SCORES, 200, "{}");
+    add_scorer(w, ", scoreTolerance: 5");
+    round_to(w, 2000);
+    assert_true(condition_is(w, 4, type, "False"));
+    fake_kube_idle(w->f);
+
+    push_scores(w, with);
+    round_to(w, 60000);
+    fake_kube_idle(w->f);
+    assert_int_equal(fake_requests(w->f->server), 6);
+    assert_int_equal(placement_behind(w->placement), 0);
+
+    push_scores(w, with); /* half of the validity has passed */
+    push(w, SCORES, 200, "{}");
+    round_to(w, 60000);
+    assert_true(condition_is(w, 7, type, "True"));
+}
+
+static void holds_back_noise_around_0(void **state)
+{
+    hold_back_around(*state, "Rounded", -0.5, 0.5);
+}
+
+static void holds_back_noise_around_the_highest_value(void **state)
+{
+    hold_back_around(*state, "Clamped", 99, 101);
 }
 
 static void writes_the_newest_state_after_the_write_under_way(void **state)
@@ -538,6 +588,8 @@ int main(void)
         TEST(creates_an_object_then_writes_its_status),
         TEST(writes_nothing_until_half_of_the_validity_has_passed),
         TEST(holds_back_what_is_within_the_tolerance),
+        TEST(holds_back_noise_around_0),
+        TEST(holds_back_noise_around_the_highest_value),
         TEST(writes_the_newest_state_after_the_write_under_way),
         TEST(retries_a_failed_write_with_the_newest_state),
         TEST(creates_a_vanished_object_again),
