@@ -259,9 +259,12 @@ static size_t series_bytes(const struct series *x)
     return sizeof(*x) + x->label_bytes + x->room * sizeof(*x->samples) + 2 * MALLOC_BYTES;
 }
 
+/* Also of one that the sweep, in its pause, would go on with. */
 static void series_free(struct store *s, struct series *x)
 {
     invariant(x->holders == 0);
+    if (s->sweep == x)
+        s->sweep = TAILQ_NEXT(x, entry);
     TAILQ_REMOVE(&s->list, x, entry);
     for (unsigned table = 0; table < TABLES; table++)
         LIST_REMOVE(x, chain[table]);

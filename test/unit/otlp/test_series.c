@@ -216,6 +216,33 @@ static void keeps_no_series_without_a_sample(void **state)
     assert_int_equal(append(s, 1, wall_ms, 1), STORE_OK);
 }
 
+/* It is released without a sample while the sweep, which has looked at all before it, would go on with it. */
+static void sweeps_on_after_a_series_without_a_sample(void **state)
+{
+    enum { SERIES = 8192, STEP = 32 /* of which one is where the sweep pauses */ };
+    CLEANUP(cleanup_store_free) struct store *s = new_store(64 << 20, 2 * SERIES);
+    struct str labels = STR("__name__\xff"
+                            "nothing\xff");
+    struct store_stats stats;
+
+    (void)state;
+    for (unsigned i = 0; i < SERIES; i++) {
+        struct series *empty;
+
+        assert_int_equal(append(s, i, wall_ms, 1), STORE_OK);
+        if ((i + 1) % STEP)
+            continue;
+        assert_int_equal(store_enter(s, labels, 0, &empty), STORE_OK);
+        store_prune(s);
+        store_lock(s);
+        store_release(s, empty);
+        store_unlock(s);
+        store_prune(s);
+    }
+    store_stats(s, &stats);
+    assert_int_equal(stats.series, SERIES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +253,7 @@ int main(void)
         cmocka_unit_test(finds_its_series_while_others_come_and_go),
         cmocka_unit_test(reads_a_long_series),
         cmocka_unit_test(keeps_no_series_without_a_sample),
+        cmocka_unit_test(sweeps_on_after_a_series_without_a_sample),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
