@@ -27,20 +27,22 @@ static unsigned web_reload_status(int r)
     return r == -EINVAL ? 400 : 500;
 }
 
+/* Each of the two files is applied or rejected by itself. */
 static void web_reload(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
     BUF_AUTO(why, 4u << 20);
     int r = agent_reload(arg, &why), web = access_reload(agent_state(arg)->access, &why);
 
     (void)rq;
-    r = r ?: web;
     if (r == 0)
         buf_puts(&why, "configuration applied\n");
     else
         buf_puts(&why, "configuration rejected; the last valid configuration stays active\n");
+    if (web < 0)
+        buf_puts(&why, "web configuration rejected; the last valid one stays active\n");
     if (buf_failed(&why) < 0)
         buf_clear(&why); /* the status code says enough */
-    httpd_reply_text(reply, web_reload_status(r), buf_str(&why));
+    httpd_reply_text(reply, web_reload_status(r ?: web), buf_str(&why));
 }
 
 static void web_no_reload(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)

@@ -217,13 +217,17 @@ bool password_claim_parse(const char *authorization, struct buf *all, struct pas
 static struct auth_job *job_new(const struct password_claim *claim)
 {
     struct auth_job *j = xcalloc(1, sizeof(*j));
+    /* Whether the user is known, too: a name that was taken out of the file is compared with another user's
+     * hash, which may be the one that it had. */
+    const struct str parts[] = {
+        claim->user, {claim->hash, BCRYPT_BYTES}, claim->password, {claim->is_known ? "1" : "0", 1}};
 
     j->known = claim->is_known;
     j->peer = peer_of(claim->peer);
     j->since = clock_system.mono(&clock_system);
     memcpy(j->hash, claim->hash, sizeof(j->hash));
     memcpy(j->password, claim->password.p, claim->password.n);
-    digest_parts(j->digest, (const struct str[]){claim->user, {j->hash, BCRYPT_BYTES}, claim->password}, 3);
+    digest_parts(j->digest, parts, ARRAY_SIZE(parts));
     return j;
 }
 

@@ -68,8 +68,8 @@ class Secured:
         login = ["-u", f"{user}:{password}"] if user else []
         return curl(self.url + path, "--cacert", self.ca, *login, *more)
 
-    def text(self, path):
-        return run("curl", "-sS", "--cacert", self.ca, "-u", f"alice:{USERS['alice']}", self.url + path).stdout
+    def text(self, path, *more):
+        return run("curl", "-sS", "--cacert", self.ca, "-u", f"alice:{USERS['alice']}", *more, self.url + path).stdout
 
     def wait_ok(self, value):
         """Waits for the metric and the status page of the file."""
@@ -128,6 +128,12 @@ def test_changes_are_taken_without_a_restart(folder):
         secured(folder, {"alice": USERS["alice"]})
         wait_until(lambda: there.status(user="bob", password=USERS["bob"]) == 401, "bob is gone")
 
+        renamed = secured(folder, {"bob": USERS["bob"], "alice": USERS["alice"]}).read_text().replace("  bob: ", "  carol: ")
+        wait_until(lambda: there.status(user="bob", password=USERS["bob"]) == 200, "bob is back")
+        write(folder, renamed)
+        wait_until(lambda: there.status(user="carol", password=USERS["bob"]) == 200, "bob's name is carol now")
+        assert there.status(user="bob", password=USERS["bob"]) == 401
+
         write(folder, "basic_auth_users:\n  alice: changeme\n")
         there.wait_ok(0)
         assert there.status() == 200 and there.status(user=None) == 401
@@ -135,6 +141,8 @@ def test_changes_are_taken_without_a_restart(folder):
         assert "basic_auth_users.alice: expected a bcrypt hash" in agent.log() and "changeme" not in agent.log()
         assert "web.yml:2:10: error: basic_auth_users.alice" in there.text("/api/v1/status")
         assert there.status("/-/reload", "alice", USERS["alice"], "-X", "POST") == 400
+        text = there.text("/-/reload", "-X", "POST")
+        assert text.endswith("configuration applied\nweb configuration rejected; the last valid one stays active\n"), text
 
         secured(folder)
         there.wait_ok(1)
