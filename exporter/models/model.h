@@ -47,7 +47,7 @@ struct scoring {
     struct request request;
     struct results results;
     size_t endpoint;            /* index in the model's endpoints */
-    struct str authorization;   /* of the caller; empty if absent */
+    struct str authorization;   /* of the caller, for others; empty if there is none */
     size_t left_out[LEFT_OUTS]; /* counted by the model */
     /* Sum and number of a model's errors in predicting what is known already: for a metric. */
     double backtest_error;

@@ -376,6 +376,15 @@ static void call_ended(struct job *j)
         server_finish_call(c);
 }
 
+/* What a model may pass on for its caller. The token that guards this server is none of that: whoever the
+ * model asks could call this server with it. */
+static struct str server_authorization(const struct model_server *s, const struct httpd_request *rq)
+{
+    bool has_token = s->bearer.file || s->bearer.token;
+
+    return has_token ? STR("") : str_of(rq->authorization);
+}
+
 static void server_scoring(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
     struct served_endpoint *e = arg;
@@ -393,7 +402,7 @@ static void server_scoring(void *arg, const struct httpd_request *rq, struct htt
     *c = (struct model_call){
         .job = {.run = call_run, .done = call_ended},
         .endpoint = e,
-        .scoring = {.endpoint = e->index, .authorization = str_of(rq->authorization)},
+        .scoring = {.endpoint = e->index, .authorization = server_authorization(s, rq)},
         .body.max = s->instance->model->begin ? MAX_WAITING_BODY_BYTES : MAX_BODY_BYTES,
         .answer.max = MAX_ANSWER_BYTES,
         .shown.max = SHOWN_BYTES,

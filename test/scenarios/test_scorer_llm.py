@@ -113,6 +113,15 @@ def test_speaks_chat_with_a_key_of_its_own(tmp_path, llm):
     assert llm.requests()[0].json["messages"] == [{"role": "user", "content": "Next of 1718600000 : 1\n? It rises."}]
 
 
+def test_the_token_that_guards_the_scorer_stays_there(tmp_path, llm):
+    url = llm.on("/v1/completions", completion("1"))
+    with running(tmp_path, INFERENCE_ENDPOINT=url, SCORING_TOKEN="of-the-scorer") as scorer:
+        assert scorer.post(series("p1", 1), Authorization="Bearer of-the-scorer") == (200, {"p1": 1})
+    with running(tmp_path, INFERENCE_ENDPOINT=url, SCORING_TOKEN="of-the-scorer", OPENAI_API_KEY="of-the-model") as scorer:
+        assert scorer.post(series("p1", 1), Authorization="Bearer of-the-scorer") == (200, {"p1": 1})
+    assert [r.token for r in llm.requests()] == [None, "Bearer of-the-model"]
+
+
 def test_leaves_out_what_has_no_number(tmp_path, llm):
     def reply(connection, request):
         text = "0.5" if "app_name: good" in request.json["prompt"] else "I'm sorry, but I can't help with that."
