@@ -5,7 +5,7 @@
 {{- end -}}
 
 {{/* What all names begin with, also those of cluster-scoped objects, and the add-on's name. A Service's has at most 63
-     characters, the longest suffix of one 14. */}}
+     characters, the longest suffix of one that is not cut 14. */}}
 {{- define "ds.fullname" -}}
 {{- $chart := include "ds.chart" . -}}
 {{- $name := contains $chart .Release.Name | ternary .Release.Name (printf "%s-%s" .Release.Name $chart) -}}

@@ -106,8 +106,18 @@ REFUSED = [
     ({"optimizer": {"writeNamespaces": ["a", "B"]}}, "at '/optimizer/writeNamespaces/1': 'B' does not match pattern"),
     ({"policyWatcher": {"claim": "A_b"}}, "at '/policyWatcher/claim': 'A_b' does not match pattern"),
     ({"policyWatcher": {"stableDuration": "30"}}, "at '/policyWatcher/stableDuration': '30' does not match pattern"),
+    ({"policyWatcher": {"stableDuration": 30}}, "at '/policyWatcher/stableDuration': got number, want string"),
+    ({"policyWatcher": {"stableDuration": "1d"}}, "at '/policyWatcher/stableDuration': '1d' does not match pattern"),
+    ({"controller": {"web": {"kubernetesAuth": {"timeout": "1w"}}}}, "/kubernetesAuth/timeout': '1w' does not match pattern"),
+    ({"agent": {"otlp": {"prometheus": {"retention": {"time": 3}}}}}, "/retention/time': maximum: got 3, want 0"),
+    ({"fullnameOverride": "my.scoring"}, "my.scoring: the names of Services would begin with this"),
+    ({"fullnameOverride": "1-scoring"}, "1-scoring: the names of Services would begin with this"),
+    ({"controller": {"service": {"port": 8081}}}, "controller.service.port: 8081 is the port of the Service's probes"),
+    ({"agent": {"service": {"port": 8081}}}, "agent.service.port: 8081 is the port of the Service's probes or of OTLP"),
+    ({"agent": {"service": {"port": 4318}, "otlp": {"enabled": True}}}, "agent.service.port: 4318 is the port of the Service's probes"),
     ({"optimizer": {"image": {"tag": "2"}}}, "optimizer.image: the optimizer no longer has an image of its own; remove this value, and set image.registry"),
     ({"optimizer": {"deadline": "10 s"}}, "at '/optimizer/deadline': '10 s' does not match pattern"),
+    ({"optimizer": {"deadline": 10}}, "at '/optimizer/deadline': got number, want string"),
     (
         {"optimizer": {"enabled": True, "serviceMonitor": {"enabled": True}}},
         "optimizer.serviceMonitor.enabled: without authentication the optimizer listens on its pod's loopback address",
@@ -248,10 +258,32 @@ def check_second_release():
     both = {identity(o) for o in on_clusters(first)} & {identity(o) for o in on_clusters(second)}
     allowed = {("Namespace", None, "dynamic-scoring"), ("Secret", "dynamic-scoring", "api-auth-secret")}
     check(both == allowed, f"a second release collides on the clusters: {both - allowed}")
-    longest = template(release="r" * 53)  # Helm's limit
-    for o in longest + on_clusters(longest):
-        limit = 63 if o["kind"] == "Service" else 253
-        check(len(o["metadata"]["name"]) <= limit, f"a long release name: {identity(o)}")
+
+
+def label_values(node):
+    """Of all labels and selectors, wherever they are."""
+    if isinstance(node, list):
+        node = dict(enumerate(node))
+    if not isinstance(node, dict):
+        return
+    for key, value in node.items():
+        if key in ("labels", "matchLabels") and isinstance(value, dict):
+            yield from value.values()
+        else:
+            yield from label_values(value)
+
+
+def check_long_names():
+    """Names of Services and values of labels have at most 63 characters. Helm's limit of a release's name is 53."""
+    with_prometheus = copy.deepcopy(CI["full"])
+    with_prometheus["agent"]["otlp"] = {"prometheus": {"enabled": True}}
+    for values in ({}, CI["full"], with_prometheus):
+        objects = template(values, release="r" * 53)
+        for o in [o for o in objects if o["kind"] != "AddOnTemplate"] + on_clusters(objects):
+            limit = 63 if o["kind"] == "Service" else 253
+            check(len(o["metadata"]["name"]) <= limit, f"a long release name: {identity(o)}")
+            for value in label_values(o):
+                check(len(value) <= 63, f"a long release name: {identity(o)} has the label {value}")
 
 
 def check_existing_placement():
@@ -377,6 +409,7 @@ def main():
     check_refusals()
     check_namespaces()
     check_second_release()
+    check_long_names()
     check_existing_placement()
     check_kept_templates()
     check_openshift()

@@ -1,7 +1,7 @@
 {{/* A Prometheus on each cluster that receives OpenTelemetry metrics, for queries that the agent itself does not answer. It keeps them
      for a few hours, in a volume that goes with its pod. The pod's placement and security are the agent's. */}}
 
-{{- define "ds.prometheus" -}}{{ include "ds.agent" . }}-prometheus{{- end -}}
+{{- define "ds.prometheus" -}}{{ printf "%s-prometheus" (include "ds.agent" .) | trunc 63 | trimSuffix "-" }}{{- end -}}
 {{- define "ds.prometheusURL" -}}
 http://{{ include "ds.prometheus" . }}.{{ include "ds.agentNamespace" . }}.svc:9090/api/v1/query_range
 {{- end -}}
