@@ -32,6 +32,7 @@
 #include "controller/kube/queue.h"
 #include "controller/kube/watch.h"
 #include "exporter/base/alloc.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
@@ -61,8 +62,9 @@ struct hub {
     bool is_leading, is_stopping;
     bool is_active;      /* leads, has listed all objects, and is not stopping: may probe and write */
     bool is_catching_up; /* not yet, as it has only just taken over: its watches may show an older state */
+    bool is_inactivity_timed;
     mono_ms active_since;
-    struct timer replan, retally;
+    struct timer replan, retally, inactive;
     mono_ms looked_at; /* when all statuses were looked at the last time */
     int64_t started_ms;
     const struct access *access; /* of the HTTP server; NULL before it serves */
@@ -393,17 +395,46 @@ static bool hub_must_catch_up(struct hub *h)
     return h->is_catching_up;
 }
 
+enum {
+    OPENING_MS = 30 * 1000, /* in which the watches of a large fleet have told what there is */
+    KINDS_BYTES = 256,
+};
+
+/* A leader waits for as long as it takes, so it says so, once. */
+static void hub_on_inactive(struct timer *t)
+{
+    struct hub *h = CONTAINER_OF(t, struct hub, inactive);
+    BUF_AUTO(kinds, KINDS_BYTES);
+
+    kube_timer_move(h->o.loop, t, KUBE_FAR_MS);
+    observed_put_awaited(&h->seen, &kinds);
+    log_warn("leading, but not active yet: clusters keep what they have, and nothing new is distributed",
+             L_SL("waits_for", buf_str(&kinds)));
+}
+
+/* From when on it leads without being active, until it is, or ceases to lead. */
+static void hub_time_inactivity(struct hub *h)
+{
+    bool is_timed = h->is_inactivity_timed;
+
+    h->is_inactivity_timed = h->is_leading && !h->is_stopping && !h->is_active;
+    if (h->is_inactivity_timed != is_timed)
+        kube_timer_move(h->o.loop, &h->inactive, is_timed ? KUBE_FAR_MS : OPENING_MS);
+}
+
 /* After it has become the leader or not, or the state of the watches has changed. */
 static void hub_update_active(struct hub *h)
 {
     bool has_listed = observed_has_listed_all(&h->seen);
     bool is_active = h->is_leading && !h->is_stopping && has_listed && !hub_must_catch_up(h);
+    bool was_active = h->is_active;
 
     if (has_listed)
         decisions_resume(&h->seen.decisions, &h->seen.scorers, &h->seen.clusters, loop_now(h->o.loop));
-    if (is_active == h->is_active)
-        return;
     h->is_active = is_active;
+    hub_time_inactivity(h);
+    if (is_active == was_active)
+        return;
     h->active_since = loop_now(h->o.loop);
     h->census.is_planned = false;
     if (is_active)
@@ -578,8 +609,10 @@ struct hub *hub_new(const struct hub_options *o)
     h->started_ms = loop_wall(o->loop).ms;
     h->replan.fn = hub_on_replan;
     h->retally.fn = hub_on_retally;
+    h->inactive.fn = hub_on_inactive;
     kube_timer_move(o->loop, &h->replan, KUBE_FAR_MS);
     kube_timer_move(o->loop, &h->retally, KUBE_FAR_MS);
+    kube_timer_move(o->loop, &h->inactive, KUBE_FAR_MS);
     h->events =
         kube_events_new(o->kube, "dynamic-scoring.open-cluster-management.io/controller", o->identity);
     hub_connect(h);
@@ -593,7 +626,7 @@ struct hub *hub_new(const struct hub_options *o)
     if (o->leader_elect)
         h->lease = kube_lease_new(o->kube, &lease);
     else
-        h->is_leading = true;
+        hub_lead(h, true);
     return h;
 }
 
@@ -617,6 +650,7 @@ struct hub *hub_free(struct hub *h)
     h->strays = strays_free(h->strays);
     loop_timer_clear(h->o.loop, &h->replan);
     loop_timer_clear(h->o.loop, &h->retally);
+    loop_timer_clear(h->o.loop, &h->inactive);
     statuses_done(&h->statuses);
     desired_done(&h->desired, &h->seen);
     sweep_done(&h->sweep);

@@ -5,6 +5,7 @@
 #include "controller/kube/verdict.h"
 #include "controller/kube/watch.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/text.h"
 
 WORD_TABLE(hub_kind_word, enum hub_kind, HUB_KINDS,
            {[HUB_SCORERS] = "DynamicScorers",
@@ -97,6 +98,18 @@ bool observed_has_caught_up(struct observed *seen)
             kube_watch_relist(seen->watches[kind]); /* also if a list was begun before the takeover */
     }
     return !is_any_outdated;
+}
+
+void observed_put_awaited(const struct observed *seen, struct buf *into)
+{
+    bool has_listed_all = observed_has_listed_all(seen);
+
+    for (enum hub_kind kind = 0; kind < HUB_KINDS; kind++) {
+        if (has_listed_all ? !kind_is_outdated(seen, kind) : observed_has_listed(seen, kind))
+            continue;
+        text_join(into, ", ");
+        buf_puts(into, hub_kind_word(kind));
+    }
 }
 
 /* A hub without add-ons lacks nothing: agents may be installed by other means. */

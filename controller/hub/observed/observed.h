@@ -8,6 +8,7 @@
 #include "controller/hub/observed/decisions.h"
 #include "controller/hub/observed/scorer.h"
 #include "controller/kube/resource.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 
 /* The kinds of objects that the hub watches. HUB_CLUSTERS to HUB_ADDONS are watched in all namespaces, the
@@ -50,6 +51,9 @@ void observed_take_over(struct observed *seen, mono_ms now);
 /* Whether all that can be watched has been known as it was at the takeover, or later. To be asked again and
  * again, as it asks for what is missing. */
 bool observed_has_caught_up(struct observed *seen);
+/* Appends the kinds that a leader waits for: those that have never been listed, or after these, those that
+ * are not known yet as they were at the takeover. */
+void observed_put_awaited(const struct observed *seen, struct buf *into);
 /* Why a kind of objects cannot be watched; NULL when it can, need not be, or nothing is known yet. */
 const char *observed_error(const struct observed *seen, enum hub_kind kind);
 /* Before a plan, also on a standby, which may take over at any moment: what changes by time alone. Returns
