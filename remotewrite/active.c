@@ -1,6 +1,6 @@
-/* Owns the files of active series. Called by queue.c, on the endpoint's thread. They are only appended to,
- * until most of what they hold is obsolete; then a new one takes the name of the first, and the second goes.
- * No file that has a name is ever half written, but for its end. */
+/* Owns the files of active series; a set belongs to the intake. Endpoint's thread. The files are only
+ * appended to, until most of what they hold is obsolete; then a new one takes the name of the first, and the
+ * second goes. No file that has a name is ever half written, but for its end. */
 #include "remotewrite/active.h"
 
 #include "exporter/base/alloc.h"

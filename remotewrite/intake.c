@@ -1,6 +1,6 @@
-/* Owns each scorer's set of series and the frames built from it. Called by the endpoint, on the sender's
- * thread. No series is left without an end: it is active, at the latest when its first sample is queued,
- * until its stale marker is queued. */
+/* Owns each scorer's set of series and the frames built from it. Called by the endpoint, on its thread. No
+ * series is left without an end: it is active, at the latest when its first sample is queued, until its stale
+ * marker is queued. */
 #include "remotewrite/intake.h"
 
 #include "exporter/base/alloc.h"

@@ -1,6 +1,6 @@
 /* A record: the samples of one scorer for one request, and its two states, each with a function for every
- * transition. A record that is delivered or dropped is removed and freed: there is no state for that. Sender
- * thread; made and moved by queue.c alone. */
+ * transition. A record that is delivered or dropped is removed and freed: there is no state for that.
+ * Endpoint's thread; made and moved by queue.c alone. */
 #pragma once
 
 #include "remotewrite/format.h"

@@ -24,8 +24,14 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Of a sentence that is built from a reason and a URL. */
-enum { REASON_MAX_BYTES = 2 * ROUND_REASON_BYTES };
+enum {
+    REASON_MAX_BYTES = 2 * ROUND_REASON_BYTES, /* of a sentence that is built from a reason and a URL */
+    MAX_JITTER_MS = 1500,                      /* of the first round */
+    FIRST_BACKOFF_MS = 5000, /* after the first failure; doubled with each, up to the interval, plus jitter */
+    MAX_RETRY_AFTER_MS = 3600000,
+};
+
+/* ---- The history that the page plots ---- */
 
 enum { FETCH, PERFORM, LOWEST, MEAN, HIGHEST, COLUMNS };
 
@@ -58,7 +64,7 @@ static void scorer_history_add(struct history **h, const struct summary *s, cons
     history_add(h, COLUMNS, now, values);
 }
 
-/* What a round leaves behind besides its scores: a log line, metrics, and the scorer's status. */
+/* ---- What a round leaves behind besides its scores: a log line, metrics, the reason of a failure ---- */
 
 /* What a round can reach: the label `limit`. */
 enum round_limit {
@@ -235,6 +241,8 @@ static void count_result(const struct scorer *s, const struct round_result *r)
                    (double)(was->failures + 1));
 }
 
+/* ---- State and error, for whoever shows them ---- */
+
 const char *scorer_stale_reason(const struct scorer *s)
 {
     bool is_stale = scorer_state(s) == SCORER_STALE;
@@ -268,12 +276,6 @@ void scorer_error_text(const struct scorer *s, char *out, size_t size)
     text_line(out, size, buf_str(&text));
 }
 
-enum {
-    MAX_JITTER_MS = 1500,    /* of the first round */
-    FIRST_BACKOFF_MS = 5000, /* after the first failure; doubled with each, up to the interval, plus jitter */
-    MAX_RETRY_AFTER_MS = 3600000,
-};
-
 enum scorer_state scorer_state(const struct scorer *s)
 {
     if (s->summary.suspended_since)
@@ -295,6 +297,8 @@ size_t scorer_series(const struct scorer *s)
 {
     return s->batch ? series_count(s->batch->set) : 0;
 }
+
+/* ---- The schedule ---- */
 
 static void scorer_schedule(struct scorer *s, mono_ms at)
 {
@@ -340,6 +344,8 @@ static void schedule_next(struct scorer *s, int64_t retry_after_ms)
     }
     scorer_schedule(s, at);
 }
+
+/* ---- The scores, from their round until they expire ---- */
 
 static void scorer_expire(struct scorer *s)
 {
@@ -391,6 +397,8 @@ static void keep_scores(struct scorer *s, struct batch *b, mono_ms answered)
     s->status.expires_ms = loop_wall(s->loop).ms + mono_diff(loop_now(s->loop), s->expires_at);
     loop_timer_set(s->loop, &s->expire, s->expires_at); /* better no scores than scores that never expire */
 }
+
+/* ---- A round ---- */
 
 static void scorer_tell_outcome(struct scorer *s, struct batch *fresh)
 {
@@ -486,6 +494,8 @@ static void on_next_timer(struct timer *t)
     answer_job_set_max(s->answer_job, s->env->series_left(s->env->arg, s));
     s->round = round_start(&rq, on_round_done, s);
 }
+
+/* ---- The scorer ---- */
 
 /* Sets the metrics of a new summary, and schedules its first round. A suspended one runs none until the hub
  * sends it again without `since`. */

@@ -12,7 +12,6 @@ struct cut_labels {
     uint32_t uncut[DS_LABELS];
 };
 
-/* The result of one round. Immutable once sealed: any thread may read it, and take and drop references. */
 struct batch {
     unsigned refs; /* atomic */
     char *score_name;

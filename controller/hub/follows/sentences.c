@@ -1,4 +1,4 @@
-/* Owns nothing. Called as conditions are made (scorer_status.c, config_status.c), and by nothing else. */
+/* Owns nothing. Called by the files of this folder that make conditions, and by nothing else. */
 #include "controller/hub/follows/sentences.h"
 
 #include "controller/hub/rules/work.h"

@@ -25,9 +25,9 @@ struct deleting_facts {
 };
 void sentence_deleting(struct buf *b, const struct deleting_facts *f);
 
-/* "not distributed to 2 of 300 clusters: c1: no such namespace" */
+/* "ManifestWork not written on 2 of 300 clusters: c1: no such namespace" */
 struct clusters_facts {
-    const char *what; /* "not distributed to" */
+    const char *what; /* "ManifestWork not written on" */
     size_t n, of;
     const char *first; /* one of the n; NULL: none is named */
     const char *why;   /* of that one; NULL or "": not known */
