@@ -2,6 +2,7 @@
 #include "controller/assist/scorer.h"
 
 #include "controller/assist/score.h"
+#include "controller/placement/owner.h"
 
 #include "controller/assist/kind.h"
 #include "controller/assist/listing.h"
@@ -55,7 +56,7 @@ static bool scorer_has_object(const json_t *scorer, const char *object)
 
 const json_t *scorer_of_score(const struct snapshot *hub, const struct score *s)
 {
-    const char *score = kube_annotation(s->object, "dynamic-scoring.open-cluster-management.io/score-name");
+    const char *score = kube_annotation(s->object, SCORE_NAME_ANNOTATION);
     const json_t *scorer;
     size_t at = 0;
 

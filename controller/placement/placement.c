@@ -15,8 +15,10 @@
 #include "controller/kube/watch.h"
 #include "controller/kube/writer.h"
 #include "controller/placement/items.h"
+#include "controller/placement/owner.h"
 #include "controller/placement/scorers.h"
 #include "controller/placement/slot.h"
+#include "controller/placement/validity.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
@@ -42,23 +44,6 @@ struct placement {
     bool may_write;               /* the first list is complete, or its failure is known */
     bool configured;              /* the scorers are known */
 };
-
-/* Whom an object that is not ours names as its owner: another agent, an owner reference, another add-on or
- * tool. NULL for nobody, as with objects of the reference implementation. On the heap. */
-static char *object_owner(const json_t *object)
-{
-    static const char *const labels[] = {PLACEMENT_LABEL, "open-cluster-management.io/addon-name",
-                                         "app.kubernetes.io/managed-by"};
-    const json_t *reference = json_array_get(kube_list(object, "metadata", "ownerReferences", NULL), 0);
-    const char *owner = kube_annotation(object, PLACEMENT_OWNER);
-
-    for (size_t i = 0; !owner && i < ARRAY_SIZE(labels); i++)
-        owner = kube_label(object, labels[i]);
-    if (reference)
-        return xasprintf("%s %s", cstr(kube_str(reference, "kind", NULL)),
-                         cstr(kube_str(reference, "name", NULL)));
-    return owner ? xstrdup(owner) : NULL;
-}
 
 /* ---- Slots ---- */
 
@@ -120,7 +105,7 @@ static void slot_note_version(struct slot *s, const json_t *object)
     (void)snprintf(s->uid, sizeof(s->uid), "%s", kube_uid(object));
     /* A part of one would match no version. */
     (void)snprintf(s->version, sizeof(s->version), "%s", strlen(version) < sizeof(s->version) ? version : "");
-    slot_note_name(s, kube_annotation(object, PLACEMENT_SCORE_NAME));
+    slot_note_name(s, kube_annotation(object, SCORE_NAME_ANNOTATION));
 }
 
 static void placement_free_slot(struct slot *s)
@@ -257,7 +242,7 @@ static void slot_let_go_to_namespace(struct slot *s, const json_t *object)
     CLEANUP(cleanup_free) char *text = NULL;
 
     buf_printf(&why, "%s/%s has been taken over by ", s->placement->o.cluster_name, s->object);
-    buf_puts(&why, cstr(kube_annotation(object, PLACEMENT_OWNER)));
+    buf_puts(&why, cstr(kube_annotation(object, SCORE_OWNER_ANNOTATION)));
     buf_puts(&why, ", the agent of the same add-on in another namespace");
     if (buf_failed(&why) < 0)
         memory_exhausted(why.n);
@@ -322,24 +307,13 @@ static void write_on_claimed(struct kube_object *o, struct kube_answer *a)
     write_next(s);
 }
 
-/* Sets our label and annotations, by which the object is known to be this agent's. */
-static void metadata_set_ours(json_t *metadata, const struct slot *s)
-{
-    json_t *annotations;
-
-    kube_set_str(kube_set_object(metadata, "labels"), PLACEMENT_LABEL, PLACEMENT_LABEL_VALUE);
-    annotations = kube_set_object(metadata, "annotations");
-    kube_set_str(annotations, PLACEMENT_OWNER, s->placement->o.owner);
-    kube_set_str(annotations, PLACEMENT_SCORE_NAME, s->score_name);
-}
-
 static void write_claim(struct slot *s, enum slot_claim claim)
 {
     json_auto_t *body = json_object();
     json_t *metadata = kube_set_object(body, "metadata");
 
     metadata_set_precondition(metadata, s);
-    metadata_set_ours(metadata, s);
+    metadata_set_ours(metadata, s->placement->o.owner, s->score_name);
     s->claim = claim;
     write_call(s, claims[claim].operation,
                (struct kube_request){
@@ -355,7 +329,7 @@ static void write_take_over(struct slot *s, const json_t *object)
     slot_learn(s, object, kube_wall(s->placement->o.hub));
     s->taken_over = true;
     log_info("taking over an AddOnPlacementScore from another namespace", L_STR("object", s->object),
-             L_STR("from", kube_annotation(object, PLACEMENT_OWNER)));
+             L_STR("from", kube_annotation(object, SCORE_OWNER_ANNOTATION)));
     write_claim(s, CLAIM_MOVED);
 }
 
@@ -441,7 +415,7 @@ static void write_create(struct slot *s)
     json_auto_t *body = kube_resource_object(&kube_addonplacementscores, cluster, s->object);
 
     invariant(s->scorer && !s->exists);
-    metadata_set_ours(kube_get(body, "metadata", NULL), s);
+    metadata_set_ours(kube_get(body, "metadata", NULL), s->placement->o.owner, s->score_name);
     write_call(s, KUBE_WRITE_CREATE, (struct kube_request){.method = KUBE_CREATE, .body = body}, KUBE_NO_GOAL,
                write_on_created);
 }
@@ -730,7 +704,7 @@ struct placement *placement_new(const struct placement_options *o)
     const struct kube_watch_options w = {
         .resource = &kube_addonplacementscores,
         .namespace = o->cluster_name,
-        .label_selector = PLACEMENT_LABEL "=" PLACEMENT_LABEL_VALUE,
+        .label_selector = SCORE_LABEL "=" SCORE_LABEL_VALUE,
         .page = 10, /* each may be as large as the store allows */
         .on_set = placement_on_set,
         .on_delete = placement_on_delete,

@@ -8,6 +8,7 @@
 #include "controller/kube/server_clock.h"
 #include "controller/kube/time.h"
 #include "controller/placement/sentences.h"
+#include "controller/placement/validity.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
@@ -20,31 +21,6 @@
 #include <stdio.h>
 
 /* ---- Slots as Kubernetes objects, and back ---- */
-
-bool object_is_labelled(const json_t *object)
-{
-    return strcmp(cstr(kube_label(object, PLACEMENT_LABEL)), PLACEMENT_LABEL_VALUE) == 0;
-}
-
-bool object_is_ours(const json_t *object, const char *owner)
-{
-    const char *is = kube_annotation(object, PLACEMENT_OWNER);
-
-    return is ? strcmp(is, owner) == 0 : object_is_labelled(object);
-}
-
-bool object_is_of_other_namespace(const json_t *object, const char *owner)
-{
-    const char *is = kube_annotation(object, PLACEMENT_OWNER);
-    const char *is_add_on = is ? strrchr(is, '/') : NULL, *add_on = strrchr(owner, '/');
-
-    return is_add_on && add_on && strcmp(is_add_on, add_on) == 0 && strcmp(is, owner) != 0;
-}
-
-bool object_is_expired(const json_t *object, unix_ms now)
-{
-    return kube_time_parse(kube_str(object, "status", "validUntil", NULL)).ms <= now.ms;
-}
 
 enum { SHOWN_FORMAT_BYTES = 250 }; /* a longer one is not shown before its message */
 
@@ -433,23 +409,6 @@ static void slot_count(const struct slot *s, const struct placement_options *o, 
     metric_add(o->metrics, METRIC_PLACEMENT_LEFT_OUT, LV("no_name", name), (double)made->unnamed);
     metric_add(o->metrics, METRIC_PLACEMENT_LEFT_OUT, LV("same_name", name),
                (double)(made->merged + made->overlap.results));
-}
-
-int64_t validity_until(int64_t end_ms, int64_t life_ms)
-{
-    return life_ms < 2000 ? end_ms : end_ms - end_ms % 1000;
-}
-
-bool validity_matches(int64_t written_ms, int64_t found_ms, int64_t life_ms)
-{
-    int64_t seconds = found_ms / 1000 - written_ms / 1000;
-
-    return seconds >= 0 && seconds <= life_ms / 2000;
-}
-
-bool validity_is_due(int64_t written_ms, int64_t wanted_ms, int64_t life_ms, int64_t now_ms)
-{
-    return written_ms > wanted_ms || (written_ms < wanted_ms && written_ms - now_ms < life_ms / 2);
 }
 
 /* A fallback is valid for as long as the scores of a successful round. */

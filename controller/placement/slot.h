@@ -8,12 +8,6 @@
 #include "controller/placement/scorers.h"
 #include "exporter/base/clock.h"
 
-#define PLACEMENT_DOMAIN      "dynamic-scoring.open-cluster-management.io"
-#define PLACEMENT_LABEL       PLACEMENT_DOMAIN "/managed-by"
-#define PLACEMENT_LABEL_VALUE "agent"
-#define PLACEMENT_OWNER       PLACEMENT_DOMAIN "/owner"
-#define PLACEMENT_SCORE_NAME  PLACEMENT_DOMAIN "/score-name"
-
 /* All times of an object are by the clock of the hub's API server. */
 enum condition_type {
     CONDITION_SCORED,
@@ -126,13 +120,6 @@ unix_ms slot_look_again_at(const struct slot *s, unix_ms now);
  * agent's to write until now. now: by the hub's clock. */
 void slot_learn(struct slot *s, const json_t *object, unix_ms now);
 
-/* Whether an object is this owner's: by its annotation, or without one by its label. */
-bool object_is_ours(const json_t *object, const char *owner);
-/* Whether it is that of the same add-on in another namespace. `owner` is "<namespace>/<add-on>". */
-bool object_is_of_other_namespace(const json_t *object, const char *owner);
-/* Whether its scores are not valid any more. */
-bool object_is_expired(const json_t *object, unix_ms now);
-bool object_is_labelled(const json_t *object);
 /* A write has failed, or others have written while another state waits: what the hub has is not known. */
 void slot_forget_written(struct slot *s);
 /* Whether the object still has the state last written, which is the wanted one. */
@@ -142,17 +129,3 @@ bool slot_matches(const struct slot *s, const struct placement_options *o, const
 const char *slot_why_no_items(const struct slot *s);
 /* The body of a patch of the status. */
 json_t *slot_status_body(const struct slot *s, const struct placement_options *o);
-
-/* validUntil for scores that end at end_ms (Unix time) and live for life_ms: never longer than the scorer's
- * series live. In whole seconds, as Kubernetes writes times, unless that took more than half of the life. */
-int64_t validity_until(int64_t end_ms, int64_t life_ms);
-
-/* Whether validUntil must be written: `written` is on the hub, `wanted` is what it could be. Up to half of
- * the life may be missing, which saves writes. */
-bool validity_is_due(int64_t written_ms, int64_t wanted_ms, int64_t life_ms, int64_t now_ms);
-
-/* Whether `found` on the hub is what was `written`, in whole seconds: a program that writes an object back
- * may drop the fraction. A time that is later by up to half of the life is taken for another replica's,
- * whose rounds end at other moments: if both wrote theirs again, they would never end. The next renewal
- * replaces it. */
-bool validity_matches(int64_t written_ms, int64_t found_ms, int64_t life_ms);

@@ -9,7 +9,7 @@
 #include "controller/kube/request.h"
 #include "controller/kube/resource.h"
 #include "controller/kube/verdict.h"
-#include "controller/placement/slot.h"
+#include "controller/placement/owner.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/invariant.h"
 #include "exporter/base/log.h"
@@ -46,15 +46,6 @@ static void sweep_end(struct sweep *s, const struct kube_answer *failed)
                  L_STR("cluster", cluster), L_STR("err", failed->why));
     json_decref(TAKE_PTR(s->left));
     kube_queue_done(s->queue, cluster, !failed, failed ? failed->retry_after_ms : -1);
-}
-
-/* Whether it was written by an agent of our add-on, in whatever namespace of its cluster. */
-static bool sweep_is_ours(const struct sweep *s, const json_t *score)
-{
-    const char *owner = cstr(kube_annotation(score, PLACEMENT_OWNER)), *slash = strrchr(owner, '/');
-
-    return slash && strcmp(slash + 1, s->o->addon_name) == 0 &&
-           strcmp(cstr(kube_label(score, PLACEMENT_LABEL)), PLACEMENT_LABEL_VALUE) == 0;
 }
 
 static void sweep_next(struct sweep *s);
@@ -100,7 +91,7 @@ static void sweep_next(struct sweep *s)
         size_t last = json_array_size(list) - 1;
         const json_t *score = json_array_get(list, last);
 
-        if (sweep_is_ours(s, score)) {
+        if (object_is_of_add_on(score, s->o->addon_name)) {
             sweep_delete(s, score);
             return;
         }
@@ -130,7 +121,7 @@ static void sweep_on_turn(void *arg, const char *cluster)
     const struct kube_request rq = {.method = KUBE_LIST,
                                     .resource = &kube_addonplacementscores,
                                     .namespace = cluster,
-                                    .label_selector = PLACEMENT_LABEL "=" PLACEMENT_LABEL_VALUE,
+                                    .label_selector = SCORE_LABEL "=" SCORE_LABEL_VALUE,
                                     .metadata_only = true};
 
     if (!sweep_is_wanted(s, clusters_find(s->clusters, cluster))) {

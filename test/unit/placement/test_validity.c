@@ -1,4 +1,4 @@
-#include "controller/placement/slot.h"
+#include "controller/placement/validity.h"
 #include "exporter/base/def.h"
 #include "remotewrite/timestamp.h"
 
