@@ -10,7 +10,7 @@
 #include "exporter/base/inflate.h"
 #include "exporter/num/num.h"
 #include "exporter/otlp/decode.h"
-#include "exporter/otlp/receiver.h"
+#include "exporter/otlp/ingest.h"
 #include "exporter/otlp/series.h"
 
 #include <errno.h>

@@ -7,6 +7,7 @@
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/escape.h"
+#include "exporter/otlp/ingest.h"
 #include "exporter/otlp/series.h"
 #include "exporter/score/round_error.h"
 #include "exporter/score/scorer_state.h"

@@ -1,17 +1,21 @@
-/* Walks through a request: resources, metrics, points. A point finds its series by the hash of the bytes that
+/* Owns what is read of a request, with its texts, and what was refused. Called by the receiver, on its
+ * thread.
+ *
+ * Walks through a request: resources, metrics, points. A point finds its series by the hash of the bytes that
  * name them, without an allocation. Only for one that is new, labels are made: what belongs to the resource,
  * the metric or the point once for each of these, and never while the store's lock is held. */
+#include "exporter/otlp/ingest.h"
+
 #include "exporter/base/alloc.h"
 #include "exporter/base/arena.h"
-#include "exporter/base/hash.h"
-#include "exporter/base/utf8.h"
-#include "exporter/otlp/receiver.h"
-
 #include "exporter/base/buf.h"
+#include "exporter/base/hash.h"
 #include "exporter/base/invariant.h"
-#include "exporter/otlp/decode.h"
+#include "exporter/base/utf8.h"
 #include "exporter/otlp/labels.h"
+#include "exporter/otlp/protobuf.h"
 #include "exporter/otlp/series.h"
+#include "exporter/otlp/translate.h"
 
 #include <math.h>
 #include <stdio.h>

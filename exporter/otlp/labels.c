@@ -4,7 +4,7 @@
 #include "exporter/base/arena.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/utf8.h"
-#include "exporter/otlp/decode.h"
+#include "exporter/otlp/translate.h"
 
 enum { LABELS_BYTES = 4 << 10 };
 

@@ -7,8 +7,8 @@
 #include "exporter/base/strset.h"
 #include "exporter/base/text.h"
 #include "exporter/num/num.h"
-#include "exporter/otlp/decode.h"
 #include "exporter/otlp/query.h"
+#include "exporter/otlp/translate.h"
 
 #include <errno.h>
 #include <math.h>

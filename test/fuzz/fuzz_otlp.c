@@ -2,7 +2,7 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/utf8.h"
 #include "exporter/otlp/decode.h"
-#include "exporter/otlp/receiver.h"
+#include "exporter/otlp/ingest.h"
 #include "exporter/otlp/series.h"
 
 #include <assert.h>

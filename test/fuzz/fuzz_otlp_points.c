@@ -6,8 +6,10 @@
 #include "exporter/base/hash.h"
 #include "exporter/num/num.h"
 #include "exporter/otlp/decode.h"
-#include "exporter/otlp/receiver.h"
+#include "exporter/otlp/ingest.h"
+#include "exporter/otlp/protobuf.h"
 #include "exporter/otlp/series.h"
+#include "exporter/otlp/translate.h"
 
 #include <assert.h>
 

@@ -1,7 +1,7 @@
 /* Forecasts series for scripts. Each line of standard input holds the values of one; for each, a line with
  * the next HORIZON values is printed. */
 
-#include "exporter/models/forecast.h"
+#include "exporter/models/autoregression.h"
 
 #include <stdio.h>
 #include <stdlib.h>

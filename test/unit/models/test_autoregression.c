@@ -1,6 +1,6 @@
 /* test_sklearn.py compares forecasts with scikit-learn's. */
 #include "exporter/base/def.h"
-#include "exporter/models/forecast.h"
+#include "exporter/models/autoregression.h"
 
 #include <float.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/otlp/decode.h"
-#include "exporter/otlp/receiver.h"
+#include "exporter/otlp/ingest.h"
 #include "exporter/otlp/series.h"
 #include "exporter/ui/member.h"
 

@@ -1,4 +1,4 @@
-#include "exporter/otlp/decode.h"
+#include "exporter/otlp/translate.h"
 
 #include "exporter/base/buf.h"
 

@@ -1,4 +1,4 @@
-/* The prediction that the model `forecast` is made of. Pure; any thread. */
+/* The prediction that the model `forecast` is made of: linear autoregression. Pure; any thread. */
 #pragma once
 
 #include <stddef.h>
