@@ -1,6 +1,6 @@
 /* The active series of an endpoint on disk, so that they get stale markers after a crash: two files of its
- * folder. Endpoint's thread: the intake says what becomes of each set, and hands them to queue.c, which alone
- * opens, saves and closes the files.
+ * folder. Endpoint's thread: the intake says what becomes of each set, and hands them to the queue, which
+ * alone opens, saves and closes the files.
  *
  * "active" has whole sets. It is a segment (format.h), with a record for each frame of a scorer:
  *

@@ -1,5 +1,5 @@
 /* The folder of one endpoint's spool: who may use it, when it is tried again, and the small files in it.
- * Endpoint's thread; called by queue.c, and by what lies in the folder: spool.c and active.c.
+ * Endpoint's thread; called by the queue, and by what lies in the folder: spool.c and active.c.
  *
  *     lock     flock(2) of the process that has the folder open; the kernel ends it with the process
  *     wanted   empty, made by an agent that finds the folder locked: a replica that no longer leads sees it

@@ -1,6 +1,6 @@
 /* The lanes of a queue. A lane is what one scorer has waiting: its records, in order. It is remembered
  * without any as long as its read position or its last timestamp is needed. Endpoint's thread; called by
- * queue.c and record.c. */
+ * the queue and record.c. */
 #pragma once
 
 #include "exporter/base/clock.h"

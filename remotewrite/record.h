@@ -1,6 +1,6 @@
 /* A record: the samples of one scorer for one request, and its two states, each with a function for every
  * transition. A record that is delivered or dropped is removed and freed: there is no state for that.
- * Endpoint's thread; made and moved by queue.c alone. */
+ * Endpoint's thread; made and moved by the queue alone. */
 #pragma once
 
 #include "remotewrite/format.h"
@@ -79,6 +79,6 @@ void record_leave_segment(struct backlog *b, struct record *r);
 void record_pick(struct backlog *b, struct record *r);
 /* The first of its lane, when another is picked, and its payload in memory. */
 void record_accompany(struct backlog *b, struct record *r);
-/* It is no longer in flight: it waits, maybe at a wrong place in its lane. The caller, queue.c, then removes
- * it, or links it anew where it belongs. */
+/* It is no longer in flight: it waits, maybe at a wrong place in its lane. The queue, which calls it, then
+ * removes it, or links it anew where it belongs. */
 void record_land(struct backlog *b, struct record *r);

@@ -1,6 +1,6 @@
 /* Owns the list of segments, the descriptor of the one that is written, and those of the position files. The
- * endpoint's thread calls it, by queue.c. It never reads a record that it has not checked, never appends to a
- * file whose last sync has failed, and never removes a segment with records that are still needed. */
+ * endpoint's thread calls it, by the queue. It never reads a record that it has not checked, never appends to
+ * a file whose last sync has failed, and never removes a segment with records that are still needed. */
 #include "remotewrite/spool.h"
 
 #include "exporter/base/alloc.h"

@@ -1,5 +1,5 @@
 /* The segments of one endpoint's spool, and how far they were delivered. Endpoint's thread; called by
- * queue.c.
+ * the queue.
  *
  *     000000000001.seg ...       records, see format.h
  *     position.a position.b      read positions, written in turn

@@ -156,7 +156,7 @@ enum plant {
     PLANT_OTHER_BYTES,    /* a request that is sent again is encoded anew. The wire: its bytes differ */
     PLANT_NO_ACTIVE_SET,  /* the file of active series stays empty. The ledger: no marker after a crash */
     PLANT_NO_RETRY_AFTER, /* the header is not seen. The wire: a request comes too early */
-    PLANT_LOST_POSITION,  /* the read position is not stored. An invariant of queue.c */
+    PLANT_LOST_POSITION,  /* the read position is not stored. An invariant of queue_spool.c */
     PLANT_NO_BACKOFF,     /* a retry is at once. An invariant of sender.c */
     PLANT_NO_MARKER,      /* a scorer that ends is not withdrawn. The ledger: its series have no marker */
     PLANT_DROP_5XX,       /* a 5xx is final. The ledger: samples never arrive */
