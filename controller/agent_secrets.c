@@ -91,10 +91,19 @@ static void secrets_wake(const struct watched_secret *w)
     }
 }
 
+/* A new reference: the object's own, or an empty one for a Secret without any key, which is there all the
+ * same. */
+static json_t *secrets_take_data(const json_t *object)
+{
+    json_t *data = kube_map(object, "data", NULL);
+
+    return data ? json_incref(data) : json_object();
+}
+
 static void secrets_on_set(void *arg, json_t *object)
 {
     struct watched_secret *w = arg;
-    json_t *data = kube_map(object, "data", NULL);
+    json_auto_t *data = secrets_take_data(object);
     const char *type = cstr(kube_str(object, "type", NULL));
     /* The authority in a service account's Secret is the API server's. */
     bool trusts_ca = !*type || strcmp(type, "Opaque") == 0 || strcmp(type, "kubernetes.io/tls") == 0;

@@ -19,6 +19,8 @@ def test_late_changed_and_no_longer_named(kube, fake, start_agent):
     agent = start_agent({}, *kube.flags())
     secret = f'secret "{NAMESPACE}/token", key "key"'
     assert f"{secret}: Secret not found" in kube.wait_condition("a", "Scored", "False")[2]
+    kube.secret("token")
+    wait_until(lambda: f"{secret}: key not found" in kube.condition("a", "Scored")[2], "a Secret without any key is there")
     kube.secret("token", other="first")
     wait_until(lambda: f"{secret}: key not found" in kube.condition("a", "Scored")[2], "the key is what is missing")
     assert tokens(fake) == []
