@@ -113,9 +113,18 @@ static void access_check(void *arg, const struct httpd_request *rq, const struct
 
 /* ---- The file ---- */
 
-/* What the file may not ask for in this program. */
+static bool file_is_empty(const struct web_file *f)
+{
+    return f->doc->root->kind == NODE_NULL;
+}
+
+/* What the file may not ask for in this program. One that has become empty is what a full disk, or a write
+ * that is not over, leaves of it: that must not open what it guards. */
 static void access_check_file(const struct access *a, const struct web_file *f, struct problems *p)
 {
+    if (a->file && file_is_empty(f) && !file_is_empty(a->file))
+        problems_add(p, PROBLEM_ERROR, 0, 0,
+                     "the file is empty, but was not before; write {} to remove all settings");
     if (f->n_users && a->o.guard)
         problems_add(p, PROBLEM_ERROR, 0, 0,
                      "basic_auth_users: cannot be combined with --web.kubernetes-auth or a bearer token; "

@@ -151,6 +151,20 @@ def test_changes_are_taken_without_a_restart(folder):
         assert there.status() == 200
 
 
+def test_a_file_that_has_become_empty_opens_nothing(folder):
+    """A full disk leaves it so."""
+    file = write(folder, f"basic_auth_users:\n  alice: {hashed(USERS['alice'])}\n")
+    with running_agent({"summaries": []}, f"--web.config.file={file}", start=False) as agent:
+        agent.launch()
+        url = f"http://127.0.0.1:{agent.port}/metrics"
+        agent.wait_until(lambda: curl(url, "-u", f"alice:{USERS['alice']}") == 200, "alice is let in")
+        file.write_text("\n")
+        agent.wait_until(lambda: "web configuration rejected" in agent.log() or curl(url) == 200, "the change is seen")
+        assert curl(url) == 401 and "the file is empty, but was not before" in agent.log()
+        file.write_text("{}\n")
+        agent.wait_until(lambda: curl(url) == 200, "nobody is asked for a password")
+
+
 def test_rate_limit_spares_probes(folder):
     file, probes = write(folder, "rate_limit:\n  interval: 1h\n  burst: 2\n"), f"127.0.0.1:{free_port()}"
     flags = [f"--web.config.file={file}", f"--health-probe-bind-address={probes}"]
