@@ -140,10 +140,15 @@ static bool flag_parse(const struct flag *f, const char *value, void *field)
 /* "1s", "5m", "24h" */
 static void flag_print_duration(int64_t ms, struct buf *into)
 {
-    bool h = ms && ms % 3600000 == 0, m = ms && ms % 60000 == 0, s = ms % 1000 == 0;
-    int64_t n = h ? ms / 3600000 : m ? ms / 60000 : s ? ms / 1000 : ms;
+    static const struct {
+        int64_t ms;
+        const char *word;
+    } units[] = {{3600000, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
+    size_t i = ms == 0 ? 2 : 0; /* "0s" */
 
-    buf_printf(into, "%lld%s", (long long)n, h ? "h" : m ? "m" : s ? "s" : "ms");
+    while (ms % units[i].ms != 0)
+        i++;
+    buf_printf(into, "%lld%s", (long long)(ms / units[i].ms), units[i].word);
 }
 
 static void flag_print_expected(const struct flag *f, struct buf *into)

@@ -103,7 +103,9 @@ const char *reader_error(const struct snapshot_reader *r, enum kind kind)
 {
     const struct reader_kind *k = &r->kinds[kind];
 
-    return *k->last_error ? k->last_error : k->heard.ms ? NULL : "not listed yet";
+    if (*k->last_error)
+        return k->last_error;
+    return k->heard.ms ? NULL : "not listed yet";
 }
 
 void reader_set_metrics(const struct snapshot_reader *r, struct metrics *m)

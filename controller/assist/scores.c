@@ -47,7 +47,11 @@ static void summary_add(struct map *by_name, const struct score *score)
     for (size_t i = 0; i < score->n_items; i++) {
         int32_t v = score->items[i].value;
 
-        row->counts[(v < ITEM_MIN ? ITEM_MIN : v > ITEM_MAX ? ITEM_MAX : v) - ITEM_MIN]++;
+        if (v < ITEM_MIN)
+            v = ITEM_MIN;
+        if (v > ITEM_MAX)
+            v = ITEM_MAX;
+        row->counts[v - ITEM_MIN]++;
     }
 }
 

@@ -506,9 +506,11 @@ static void reading_scan(struct str body, char out[200])
 
     json_array_foreach(json_object_get(o, "results"), i, result)
     {
-        json_object_foreach(json_object_get(result, "metric"), name,
-                            value) if (!json_is_string(value) && !*out)(void)
-            snprintf(out, 200, "results[%zu].metric.%.100s: expected a string", i, name);
+        json_object_foreach(json_object_get(result, "metric"), name, value)
+        {
+            if (!json_is_string(value) && !*out)
+                (void)snprintf(out, 200, "results[%zu].metric.%.100s: expected a string", i, name);
+        }
     }
 }
 

@@ -89,7 +89,7 @@ char *kube_request_path(const struct kube_request *rq)
 
 char *kube_request_describe(const struct kube_request *rq)
 {
-    const char *name = rq->name ? rq->name : rq->body ? kube_name(rq->body) : "";
+    const char *name = rq->name ?: kube_name(rq->body);
     BUF_AUTO(words, SIZE_MAX / 2);
 
     if (rq->path)

@@ -86,12 +86,13 @@ static void form_used(struct str text)
 static void base64_digits(struct str value, size_t skip, struct buf *digits)
 {
     static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    static const size_t first_bits[] = {0, 4, 2}; /* by the bytes before the value */
     char *room;
 
     digits->n = 0;
     if (buf_reserve(digits, value.n * 4 / 3 + 1, &room) < 0)
         return;
-    for (size_t bit = skip == 1 ? 4 : skip == 2 ? 2 : 0; bit + 6 <= value.n * 8; bit += 6) {
+    for (size_t bit = first_bits[skip]; bit + 6 <= value.n * 8; bit += 6) {
         unsigned pair = (unsigned)(unsigned char)value.p[bit / 8] << 8;
 
         if (bit / 8 + 1 < value.n)
@@ -163,10 +164,17 @@ static size_t unescape(const char *p, size_t n, char *ret)
         {STR("\\/"), '/'},   {STR("\\\""), '"'},   {STR("\\\\"), '\\'},
     };
     char digits[5] = {0}, *end;
-    size_t from = *p == '%' ? 1 : n > 2 && *p == '\\' && p[1] == 'u' ? 2 : 0, count = from == 2 ? 4 : 2;
+    size_t from = 0, count = 0; /* hexadecimal digits */
     unsigned long v;
 
     *ret = *p;
+    if (*p == '%') {
+        from = 1;
+        count = 2;
+    } else if (n > 2 && *p == '\\' && p[1] == 'u') {
+        from = 2;
+        count = 4;
+    }
     if (from && n >= from + count) {
         memcpy(digits, p + from, count);
         v = strtoul(digits, &end, 16);

@@ -109,9 +109,13 @@ static bool segment_is_dots(struct str s)
     size_t dots = 0;
 
     while (s.n) {
-        size_t n = s.p[0] == '.' ? 1 : s.n >= 3 && strncasecmp(s.p, "%2e", 3) == 0 ? 3 : 0;
+        size_t n;
 
-        if (!n)
+        if (s.p[0] == '.')
+            n = 1;
+        else if (s.n >= 3 && strncasecmp(s.p, "%2e", 3) == 0)
+            n = 3;
+        else
             return false;
         s = (struct str){s.p + n, s.n - n};
         dots++;

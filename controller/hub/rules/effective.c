@@ -155,19 +155,24 @@ static bool auth_allows(const struct auth *a, const char *url)
 /* Whether the token may not be sent to the host in /config. field: where it is set. */
 static bool auth_refuses(const struct auth *a, const char *host, const char *field, char why[SPEC_WHY_BYTES])
 {
-    CLEANUP(cleanup_free) char *origin = url_origin(cstr(host)), *text = NULL;
-    BUF_AUTO(quoted, 1024);
-    bool unset = *origin && !a->hosts[0];
+    CLEANUP(cleanup_free) char *origin = url_origin(cstr(host));
+    BUF_AUTO(text, SIZE_MAX / 2);
 
     if (!a->token.name || !host || auth_allows(a, host))
         return false;
-    problem_quote(str_of(host), &quoted);
-    text =
-        xasprintf("the credentials in Secret %.253s may not be sent to %.*s, which /config names; %s %s%s%s",
-                  a->token.name, STR_ARG(*origin ? str_of(origin) : buf_str(&quoted)),
-                  unset ? "to allow it, set" : "allow it in", field, unset ? ".host: " : ".auth.allowedHosts",
-                  unset ? origin : "");
-    text_line(why, SPEC_WHY_BYTES, str_of(text));
+    buf_printf(&text, "the credentials in Secret %.253s may not be sent to ", a->token.name);
+    if (*origin)
+        buf_puts(&text, origin);
+    else
+        problem_quote(str_of(host), &text);
+    buf_puts(&text, ", which /config names; ");
+    if (*origin && !a->hosts[0])
+        buf_printf(&text, "to allow it, set %s.host: %s", field, origin);
+    else
+        buf_printf(&text, "allow it in %s.auth.allowedHosts", field);
+    if (buf_failed(&text) < 0)
+        memory_exhausted(text.n);
+    text_line(why, SPEC_WHY_BYTES, buf_str(&text));
     return true;
 }
 
