@@ -278,13 +278,22 @@ struct text {
     const struct metric_info *family; /* the last one whose TYPE and HELP were written */
 };
 
-static void put_head(struct text *t, const struct metric_info *info)
+#define HEAD_BEGIN STR("# TYPE ")
+
+/* Of both formats: in OpenMetrics, a family of counters is named without the suffix of its samples. */
+static void put_head(struct buf *into, struct str family, const struct metric_info *info)
 {
     static const char *const types[] = {"counter", "gauge", "histogram"};
 
-    t->family = info;
-    buf_printf(t->into, "# TYPE %s %s\n", info->name, types[info->type]);
-    buf_printf(t->into, "# HELP %s %s\n", info->name, info->help);
+    buf_put_str(into, HEAD_BEGIN);
+    buf_put_str(into, family);
+    buf_putc(into, ' ');
+    buf_puts(into, types[info->type]);
+    buf_puts(into, "\n# HELP ");
+    buf_put_str(into, family);
+    buf_putc(into, ' ');
+    buf_puts(into, info->help);
+    buf_putc(into, '\n');
 }
 
 static int put_sample(void *arg, const struct metric_sample *s)
@@ -296,7 +305,8 @@ static int put_sample(void *arg, const struct metric_sample *s)
     int r;
 
     if (t->family != s->info)
-        put_head(t, s->info);
+        put_head(t->into, name, s->info);
+    t->family = s->info;
     for (size_t i = 0; i < s->n_labels; i++)
         room += s->labels[i].name.n + 2 * s->labels[i].value.n + 4;
     r = buf_reserve(t->into, room, &to);
@@ -328,34 +338,74 @@ void metrics_render(const struct metrics *m, struct buf *into)
         invariant(buf_failed(into) < 0);
 }
 
-/* "# TYPE x_total counter" as "# TYPE x counter": OpenMetrics names a family without the suffix of its
- * samples. */
-static void put_counter_head(struct buf *into, struct str line)
-{
-    const struct str suffix = STR("_total ");
-    const char *at = memmem(line.p, line.n, suffix.p, suffix.n);
+enum { HEAD_BYTES = 4096 };
 
-    invariant(at);
-    buf_put(into, line.p, (size_t)(at - line.p));
-    buf_put(into, at + suffix.n - 1, (size_t)(line.p + line.n - (at + suffix.n - 1)));
+static struct str openmetrics_family(const struct metric_info *info)
+{
+    const struct str total = STR("_total");
+    struct str name = str_of(info->name);
+
+    if (info->type != METRIC_TYPE_COUNTER)
+        return name;
+    invariant(str_eq((struct str){name.p + name.n - total.n, total.n}, total));
+    return (struct str){name.p, name.n - total.n};
+}
+
+static struct str take_bytes(struct str *text, size_t n)
+{
+    struct str taken = {text->p, n};
+
+    invariant(n <= text->n);
+    *text = (struct str){text->p + n, text->n - n};
+    return taken;
+}
+
+/* Most families have no series: their heads need not be made to see that. */
+static bool may_be_head(struct str text, const struct metric_info *info)
+{
+    struct str name = str_of(info->name);
+
+    return text.n > HEAD_BEGIN.n + name.n && memcmp(text.p + HEAD_BEGIN.n, name.p, name.n) == 0;
+}
+
+/* Takes the head of this family if the text begins with it. */
+static bool take_head(struct str *text, const struct metric_info *info)
+{
+    BUF_AUTO(head, HEAD_BYTES);
+
+    if (!may_be_head(*text, info))
+        return false;
+    put_head(&head, str_of(info->name), info);
+    invariant(buf_failed(&head) == 0);
+    if (!str_starts(*text, buf_str(&head)))
+        return false;
+    (void)take_bytes(text, head.n);
+    return true;
+}
+
+/* Takes all up to the next head: no line of a sample begins so, as label values have no line ends. */
+static struct str take_samples(struct str *text)
+{
+    const char *end = text->p + text->n, *at = text->p;
+
+    while ((at = memchr(at, '#', (size_t)(end - at))) && at > text->p && at[-1] != '\n')
+        at++;
+    return take_bytes(text, at ? (size_t)(at - text->p) : text->n);
 }
 
 void metrics_put_openmetrics(struct buf *into, struct str text)
 {
-    const struct str type = STR("# TYPE "), help = STR("# HELP "), counter = STR(" counter");
-    bool is_counter = false;
-
     buf_expect(into, text.n);
     while (text.n) {
-        struct str line = str_take(&text, '\n');
+        size_t left = text.n;
 
-        if (str_starts(line, type))
-            is_counter = memmem(line.p, line.n, counter.p, counter.n) != NULL;
-        if (is_counter && (str_starts(line, type) || str_starts(line, help)))
-            put_counter_head(into, line);
-        else
-            buf_put_str(into, line);
-        buf_putc(into, '\n');
+        for (enum metric id = 0; id < METRICS && text.n; id++) {
+            if (!take_head(&text, &metric_infos[id]))
+                continue;
+            put_head(into, openmetrics_family(&metric_infos[id]), &metric_infos[id]);
+            buf_put_str(into, take_samples(&text));
+        }
+        invariant(text.n < left); /* it is of families of the table, each rendering in their order */
     }
 }
 

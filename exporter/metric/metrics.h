@@ -61,8 +61,8 @@ int metrics_each(const struct metrics *m, int (*fn)(void *arg, const struct metr
 struct metrics *metrics_copy(const struct metrics *m);
 /* Appends every sample as text 0.0.4, with TYPE and HELP of its family. */
 void metrics_render(const struct metrics *m, struct buf *into);
-/* Appends what metrics_render() made, as OpenMetrics 1.0 without its end: only the heads of counters differ.
- * Any thread. */
+/* Appends what metrics_render() made, once or several times in a row, as OpenMetrics 1.0 without its end:
+ * only the heads of counters differ. Any thread. */
 void metrics_put_openmetrics(struct buf *into, struct str text);
 
 /* Sets the process_* metrics from /proc/self. */

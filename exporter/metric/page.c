@@ -175,6 +175,17 @@ size_t page_memory(const struct page *p)
 
 /* ---- What scrapes get of it. Threads of the HTTP server ---- */
 
+static int page_put_tail(struct buf *tail, struct str text, bool openmetrics)
+{
+    if (openmetrics) {
+        metrics_put_openmetrics(tail, text);
+        buf_puts(tail, "# EOF\n");
+    } else {
+        buf_put_str(tail, text);
+    }
+    return buf_failed(tail);
+}
+
 /* Renders what is of this moment, and takes the row that belongs to it: both under one lock, so that a scrape
  * is of one moment. /proc is read before the lock is taken. */
 static int page_take_row(struct page *p, bool openmetrics, struct buf *tail, struct page_row **ret_row,
@@ -191,13 +202,9 @@ static int page_take_row(struct page *p, bool openmetrics, struct buf *tail, str
     *ret_row = page_row_ref(p->row);
     *ret_version = p->version;
     lock_release(&p->lock);
-    if (openmetrics) {
-        metrics_put_openmetrics(tail, buf_str(&text));
-        buf_puts(tail, "# EOF\n");
-    } else {
-        buf_put_str(tail, buf_str(&text));
-    }
-    r = buf_failed(&text) ?: buf_failed(tail);
+    r = buf_failed(&text);
+    if (r == 0)
+        r = page_put_tail(tail, buf_str(&text), openmetrics);
     if (r < 0)
         *ret_row = page_row_unref(*ret_row);
     return r;

@@ -266,6 +266,19 @@ static void openmetrics_is_well_formed(void **state)
     assert_non_null(strstr(b.p, "# TYPE dynamic_scoring_rounds_total counter\n"));
 }
 
+static void openmetrics_leaves_labels_alone(void **state)
+{
+    struct page *p = *state;
+    BUF_AUTO(b, 1u << 20);
+
+    metric_set(own, METRIC_ROUNDS, LV("success", "#1\n# TYPE x_total counter"), 5);
+    fill_own(p);
+    scrape(p, OPENMETRICS, &b);
+    assert_non_null(strstr(b.p, "\ndynamic_scoring_rounds_total{result=\"success\",score_name=\"#1\\n# TYPE "
+                                "x_total counter\"} 5\ndynamic_scoring_rounds_total{"));
+    assert_non_null(strstr(b.p, "# TYPE dynamic_scoring_scorers gauge\n"));
+}
+
 /* Debian's Python client has a strict parser; where it is, it must take the page. */
 static void openmetrics_parser_takes_it(void **state)
 {
@@ -534,6 +547,7 @@ int main(void)
         TEST(shows_scores_with_the_metrics_of_their_round),
         TEST(answers_with_the_right_headers),
         TEST(openmetrics_is_well_formed),
+        TEST(openmetrics_leaves_labels_alone),
         TEST(openmetrics_parser_takes_it),
         TEST(promtool_finds_nothing),
         TEST(gzip_holds_the_same_bytes),
