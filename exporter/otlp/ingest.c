@@ -653,6 +653,12 @@ static bool ingest_adds_up(const struct ingest *in, const struct point *pt)
            series_writer(pt->samples[0].series)->bounds_hash == pt->bounds_hash;
 }
 
+/* What is no number would stay in the total for good. */
+static bool sample_spoils_total(const struct ingest *in, const struct point *pt, const struct part_sample *s)
+{
+    return in->metric.temporality == TEMPORALITY_DELTA && !pt->is_absent && !isfinite(s->value);
+}
+
 /* Whether all samples can be stored; their values become totals. Nothing is remembered of the point yet. */
 static unsigned ingest_check_samples(struct ingest *in, struct point *pt)
 {
@@ -665,6 +671,8 @@ static unsigned ingest_check_samples(struct ingest *in, struct point *pt)
         ingest_take_turns(in);
         if (adds_up)
             s->value += series_writer(s->series)->total;
+        if (sample_spoils_total(in, pt, s))
+            return OTLP_INVALID;
         result = store_reserve(in->store, s->series, pt->ms, pt->is_absent ? value_absent() : s->value);
     }
     return result;

@@ -423,6 +423,40 @@ static void adds_up_no_delta_that_was_rejected(void **state)
 
 #define T30 AT("1700000030000000000")
 
+/* The total, and each one after it, would be none either. */
+static void adds_up_no_delta_that_is_not_a_number(void **state)
+{
+    static const char *const values[] = {"\"NaN\"", "\"Infinity\"", "\"-Infinity\""};
+    struct world w;
+
+    (void)state;
+    world_init(&w, 100);
+    send_sum(&w, "1", 0, 10, 5);
+    for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
+        BUF_AUTO(metric, 4096);
+
+        buf_printf(
+            &metric,
+            "\"name\":\"c\",\"sum\":{\"isMonotonic\":true,\"aggregationTemporality\":1,\"dataPoints\":[{" T20
+            ",\"asDouble\":%s}]}%c",
+            values[i], 0);
+        assert_int_equal(buf_failed(&metric), 0);
+        send(&w, "", metric.p);
+        expect_result(&w, OTLP_INVALID);
+    }
+    send_sum(&w, "1", 10, 30, 2);
+    expect_result(&w, STORE_OK);
+    send(&w, "",
+         HISTOGRAM("1", "{" T10 ",\"count\":1,\"sum\":\"NaN\",\"bucketCounts\":[1],\"explicitBounds\":[]}"));
+    expect_result(&w, OTLP_INVALID);
+    expect(&w, "__name__=c_total 5@10 7@30\n");
+    send(&w, "", /* as it is, where nothing is added up */
+         "\"name\":\"c\",\"sum\":{\"isMonotonic\":true,\"aggregationTemporality\":2,\"dataPoints\":[{" AT(
+             "1700000040000000000") ",\"asDouble\":\"NaN\"}]}");
+    expect_result(&w, STORE_OK);
+    world_done(&w);
+}
+
 /* Buckets always add up to their count. */
 static void begins_again_at_zero_when_bounds_change(void **state)
 {
@@ -637,6 +671,7 @@ int main(void)
         cmocka_unit_test(refuses_labels_that_are_not_utf8),
         cmocka_unit_test(rejects_more_labels_than_a_series_may_have),
         cmocka_unit_test(adds_up_no_delta_that_was_rejected),
+        cmocka_unit_test(adds_up_no_delta_that_is_not_a_number),
         cmocka_unit_test(begins_again_at_zero_when_bounds_change),
         cmocka_unit_test(forgets_a_start_in_the_future),
         cmocka_unit_test(rejects_integers_out_of_range),
