@@ -104,17 +104,24 @@ bool cluster_has_left(const struct hub_cluster *c, const struct kube_watch *mana
 
 /* ---- Its ManifestWork, and its agent's report in it ---- */
 
+static void cluster_set_uid(struct hub_cluster *c, const char *uid)
+{
+    (void)cluster_set_text(&c->work_uid, *uid ? uid : NULL);
+}
+
 unsigned cluster_see_work(struct hub_cluster *c, const json_t *object, const json_t *frame)
 {
     char why[WORK_WHY_BYTES];
 
     work_look(&c->work, object, frame, why);
+    cluster_set_uid(c, kube_uid(object));
     return cluster_set_text(&c->unapplied, *why ? why : NULL);
 }
 
-unsigned cluster_take_work(struct hub_cluster *c, struct work_found work)
+unsigned cluster_take_work(struct hub_cluster *c, struct work_found work, const char *uid)
 {
     c->work = work;
+    cluster_set_uid(c, cstr(uid));
     return cluster_set_text(&c->unapplied, NULL);
 }
 
@@ -201,6 +208,7 @@ void clusters_free_removed(struct clusters *all)
         free(c->addon_unavailable);
         free(c->addon_namespace);
         free(c->unapplied);
+        free(c->work_uid);
         free(c->write.contested);
         free(c->name);
         free(c);

@@ -41,6 +41,7 @@ struct hub_cluster {
     char *addon_namespace; /* where it is, if its agent looks for the ConfigMap in another place than ours */
     /* Of its ManifestWork, as last seen, or as an acknowledged write has left it. clusters.c */
     struct work_found work;
+    char *work_uid;  /* NULL: not known, or there is none */
     char *unapplied; /* the work agent's error about it; NULL: none */
     struct report report;
     /* addons.c */
@@ -74,8 +75,8 @@ bool cluster_addon_matters(const char *agent_namespace, const json_t *object);
 
 /* Its ManifestWork is as the watch shows it. frame: work_frame(). */
 unsigned cluster_see_work(struct hub_cluster *c, const json_t *object, const json_t *frame);
-/* Its ManifestWork is as an acknowledged write has left it. */
-unsigned cluster_take_work(struct hub_cluster *c, struct work_found work);
+/* Its ManifestWork is as an acknowledged write has left it; uid: what the answer says, or NULL. */
+unsigned cluster_take_work(struct hub_cluster *c, struct work_found work, const char *uid);
 
 /* What has changed in its agent's report. */
 enum report_news {

@@ -75,9 +75,10 @@ static void work_on_written(struct kube_object *o, struct kube_answer *a)
     /* The answer is metadata alone: what was sent counts as what exists, until the watch shows it. */
     else if (!kube_object_is_overtaken(o))
         (void)cluster_take_work(
-            c, (struct work_found){.exists = true, .ours = true, .frame = true, .hash = o->written.hash});
+            c, (struct work_found){.exists = true, .ours = true, .frame = true, .hash = o->written.hash},
+            kube_uid(a->object));
     if (a->verdict == KUBE_NOT_FOUND)
-        (void)cluster_take_work(c, (struct work_found){0});
+        (void)cluster_take_work(c, (struct work_found){0}, NULL);
     work_finish(w, c, ok, a->retry_after_ms);
 }
 
@@ -88,7 +89,7 @@ static void work_on_deleted(struct kube_object *o, struct kube_answer *a)
     bool ok = a->verdict == KUBE_OK || a->verdict == KUBE_NOT_FOUND;
 
     if (a->verdict == KUBE_NOT_FOUND)
-        (void)cluster_take_work(c, (struct work_found){0});
+        (void)cluster_take_work(c, (struct work_found){0}, NULL);
     else if (ok)
         /* The work agent's finalizer may keep it for a while, or the watch has shown its end. */
         c->work.deleting = c->work.exists;
@@ -122,10 +123,27 @@ static void work_write(struct works *w, struct hub_cluster *c)
                      (struct kube_goal){KUBE_GOAL_STATE, c->group->hash}, work_on_written);
 }
 
+/* Only the one that is known to be ours: another program may have deleted it and made its own of that name.
+ * By its uid alone, as the work agent keeps changing its status. */
+static json_t *work_delete_options(const struct hub_cluster *c)
+{
+    json_t *body = json_object();
+
+    kube_set_str(body, "apiVersion", "v1");
+    kube_set_str(body, "kind", "DeleteOptions");
+    if (c->work_uid)
+        kube_set_str(kube_set_object(body, "preconditions"), "uid", c->work_uid);
+    return body;
+}
+
 static void work_delete(struct hub_cluster *c)
 {
-    const struct kube_request rq = {
-        .method = KUBE_DELETE, .resource = &kube_manifestworks, .namespace = c->name, .name = WORK_NAME};
+    json_auto_t *body = work_delete_options(c);
+    const struct kube_request rq = {.method = KUBE_DELETE,
+                                    .resource = &kube_manifestworks,
+                                    .namespace = c->name,
+                                    .name = WORK_NAME,
+                                    .body = body};
 
     c->write.object.written = KUBE_NO_GOAL; /* to create it again repeats nothing */
     kube_object_call(&c->write.object, KUBE_WRITE_DELETE, &rq, KUBE_NO_GOAL, work_on_deleted);
@@ -276,7 +294,7 @@ static unsigned work_shown(struct works *w, struct hub_cluster *c, const json_t 
 
 static unsigned work_gone(struct works *w, struct hub_cluster *c)
 {
-    (void)cluster_take_work(c, (struct work_found){0});
+    (void)cluster_take_work(c, (struct work_found){0}, NULL);
     kube_object_watched(&c->write.object, NULL); /* the answer to an earlier write does not bring it back */
     cluster_forget_report(c);
     works_reconcile(w, c);
