@@ -111,10 +111,18 @@ static int64_t lease_expires_in_ms(const struct kube_lease *l)
     return ms - mono_diff(l->changed_at, kube_now(l->kube));
 }
 
+/* A store that was restored from a backup gives versions that it gave before: another holder's Lease may have
+ * the very one that was seen last. */
+static bool lease_is_as_seen(const struct kube_lease *l, const json_t *lease)
+{
+    return strcmp(kube_version(l->seen), kube_version(lease)) == 0 &&
+           json_equal(kube_get(l->seen, "spec", NULL), kube_get(lease, "spec", NULL));
+}
+
 /* NULL: none, or unknown. */
 static void lease_see(struct kube_lease *l, json_t *lease)
 {
-    if (!l->seen || !lease || l->is_absent || strcmp(kube_version(l->seen), kube_version(lease)) != 0)
+    if (!l->seen || !lease || l->is_absent || !lease_is_as_seen(l, lease))
         l->changed_at = kube_now(l->kube);
     l->is_absent = false;
     json_decref(l->seen);

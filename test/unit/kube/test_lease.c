@@ -245,6 +245,27 @@ static void waits_although_the_last_holder_it_saw_was_itself(void **state)
     assert_true(count_posts(w) > 0);
 }
 
+/* Cut off while the store was restored from a backup: it has given the same version again, to the Lease of who
+ * took over. */
+static void waits_for_another_holder_whose_lease_has_the_version_of_its_own(void **state)
+{
+    struct world *w = *state;
+
+    lead(w);
+    fake_default(w->f->server, (struct fake_answer){.status = 500});
+    for (unsigned i = 0; i < 40; i++)
+        fake_kube_advance(w->f, 500);
+    fake_kube_settle(w->f);
+    assert_false(w->leading);
+    fake_default(w->f->server, (struct fake_answer){.body = lease(w, "other", "2")});
+    for (unsigned i = 0; i < 20; i++) {
+        fake_kube_advance(w->f, 500);
+        fake_kube_settle(w->f);
+    }
+    assert_string_equal(kube_lease_holder(w->lease), "other");
+    assert_int_equal(w->changes, 2);
+}
+
 static void creates_its_own_lease_anew_at_once(void **state)
 {
     struct world *w = *state;
@@ -458,6 +479,7 @@ int main(void)
         CASE(creates_the_lease),
         CASE(waits_before_it_creates_a_lease_that_was_deleted),
         CASE(waits_although_the_last_holder_it_saw_was_itself),
+        CASE(waits_for_another_holder_whose_lease_has_the_version_of_its_own),
         CASE(creates_its_own_lease_anew_at_once),
         CASE(takes_over_a_lease_unchanged_for_its_duration),
         CASE(looks_every_second_and_at_the_expiry),
