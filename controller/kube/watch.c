@@ -60,7 +60,7 @@ struct kube_watch {
     struct map known;
     char version[VERSION_BYTES]; /* to resume from */
     /* The list */
-    bool is_first;                 /* since the start, or since the store went back */
+    bool is_first;                 /* since the start, or since the store went back, or may have */
     char *next_page;               /* continue token; NULL for the first page */
     size_t page, n_pages, n_lists; /* n_lists: begun since the start */
     bool page_is_valid;            /* so far: its version, and its objects' names and versions */
@@ -117,6 +117,18 @@ static bool watch_item_is_back(const struct kube_watch *w, const struct known *b
     return kube_version_is_number(before->version) && kube_version_newer(before->version, version);
 }
 
+/* Whether nothing new is told of an object. A list from the store is right even if versions go back, as after a
+ * restore from a backup; where there may have been one, equal versions mean nothing either. */
+static bool watch_is_known(const struct kube_watch *w, const struct known *before, const char *version,
+                           bool listed)
+{
+    bool may_be_restored = w->is_first && w->synced;
+
+    if (listed)
+        return !may_be_restored && strcmp(version, before->version) == 0;
+    return !kube_version_newer(version, before->version);
+}
+
 /* Reports an object of a list if its version differs from the known one, or of an event if it is newer.
  * False for an object without a name or a version. */
 static bool watch_set(struct kube_watch *w, json_t *object, bool listed)
@@ -129,9 +141,7 @@ static bool watch_set(struct kube_watch *w, json_t *object, bool listed)
         return false;
     if (before && listed)
         before->list = w->n_lists;
-    /* A list from the store is right even if versions go back, as after a restore from a backup. */
-    if (before &&
-        (listed ? strcmp(version, before->version) == 0 : !kube_version_newer(version, before->version)))
+    if (before && watch_is_known(w, before, version, listed))
         return true;
     known_set(w, key, version);
     if (w->o.on_set)
@@ -739,7 +749,8 @@ void kube_watch_relist(struct kube_watch *w)
 
 /* A stream opened before the server went away may hang on a dead connection. After an absence that is long
  * enough for a restore from a backup, the version alone does not tell whether the store went back: it may
- * have made as many changes since. A list compares the objects. */
+ * have made as many changes since. A list compares the objects. It counts as the first one in any case: an
+ * object that this watch never knew, as its stream had been dead for a while, may be back, too. */
 static void watch_on_return(struct kube_waiter *waiter)
 {
     struct kube_watch *w = CONTAINER_OF(waiter, struct kube_watch, waiter);
@@ -754,6 +765,7 @@ static void watch_on_return(struct kube_waiter *waiter)
     if (is_long) {
         free(TAKE_PTR(w->next_page));
         w->next = WATCH_LIST;
+        w->is_first = true;
     }
 }
 

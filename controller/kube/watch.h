@@ -28,9 +28,9 @@ struct kube_watch_options {
     /* All run on the loop, must not free the watch, and may be NULL. */
     void (*on_set)(void *arg, json_t *object); /* borrowed; of a list: without apiVersion and kind */
     void (*on_delete)(void *arg, const char *namespace, const char *name);
-    void (*on_synced)(void *arg);                   /* once: the first list has been reported in full */
-    void (*on_listed)(void *arg);                   /* each time that a list has */
-    void (*on_restored)(void *arg);                 /* likewise, each time that the store went back in time */
+    void (*on_synced)(void *arg);   /* once: the first list has been reported in full */
+    void (*on_listed)(void *arg);   /* each time that a list has */
+    void (*on_restored)(void *arg); /* likewise, if the store went back in time, or may have */
     void (*on_error)(void *arg, const char *error); /* why there is no news; again when the reason changes */
     void (*on_recovered)(void *arg);                /* after an error: there is news again */
     void *arg;
@@ -58,7 +58,8 @@ const char *kube_watch_error(const struct kube_watch *w);
 enum kube_verdict kube_watch_refused(const struct kube_watch *w);
 /* When the last page, event or bookmark came, of which there is one a minute; 0: never. */
 unix_ms kube_watch_heard(const struct kube_watch *w);
-/* Whether the first list since the start, or since the store went back in time, is not complete yet. */
+/* Whether the first list since the start, or since the store went back in time, is not complete yet; the same
+ * after an absence of the API server that is long enough for that. */
 bool kube_watch_is_first_list(const struct kube_watch *w);
 /* Whether every change up to this version has been reported. False for one that is no number. */
 bool kube_watch_has_passed(const struct kube_watch *w, const char *version);

@@ -8,6 +8,7 @@
 #include "controller/kube/resource.h"
 #include "controller/kube/verdict.h"
 #include "controller/kube/watch.h"
+#include "exporter/base/alloc.h"
 #include "exporter/base/clock.h"
 #include "test/fakes/fake_kube.h"
 #include "test/fakes/fake_server.h"
@@ -35,6 +36,8 @@ struct world {
         int64_t done_at;
     } objects[OBJECTS];
     unsigned calls, done;
+    struct kube_watch *watch;
+    unsigned of_first_list, restored; /* objects that it has reported so, and how often it may have been */
 };
 
 static void on_answer(void *arg, struct kube_answer *a)
@@ -331,16 +334,34 @@ static void asks_for_credentials_that_come_late(void **state)
     free(text);
 }
 
+static void on_set(void *arg, json_t *object)
+{
+    struct world *w = arg;
+
+    (void)object;
+    w->of_first_list += kube_watch_is_first_list(w->watch);
+}
+
+static void on_restored(void *arg)
+{
+    struct world *w = arg;
+
+    w->restored++;
+}
+
 /* The API server is away for that long, while a stream of one watch is open; then its object is asked for. */
 static struct kube_watch *watch_through_absence(struct world *w, int64_t ms)
 {
     struct fake_kube *f = w->f;
-    const struct kube_watch_options o = {.resource = &kube_configmaps, .namespace = "ns"};
-    struct kube_watch *watch;
+    const struct kube_watch_options o = {.resource = &kube_configmaps,
+                                         .namespace = "ns",
+                                         .on_set = on_set,
+                                         .on_restored = on_restored,
+                                         .arg = w};
 
     fake_kube_list(f, "10", NULL, fake_kube_object(f, "ns", "a", "9"));
     fake_kube_watch(f, FAKE_WATCH_STAYS, fake_kube_bookmark(f, "11"));
-    watch = kube_watch_new(f->kube, &o);
+    w->watch = kube_watch_new(f->kube, &o);
     fake_kube_requests(f, 2);
     fake_kube_settle(f);
     go_away(w, 1);
@@ -348,7 +369,7 @@ static struct kube_watch *watch_through_absence(struct world *w, int64_t ms)
     set_server(w, well);
     fake_push(f->server,
               (struct fake_answer){.body = "{}", .only_path = "/api/v1/namespaces/ns/configmaps/0"});
-    return watch;
+    return w->watch;
 }
 
 /* A stream from before the absence may hang on a dead connection. */
@@ -425,6 +446,29 @@ static void holds_back_lists_and_events(void **state)
 
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
+/* An object that was deleted while the stream was dead looks new when a backup brings it back: its version is
+ * later than any that the watch has heard of. */
+static void takes_the_list_after_a_long_absence_for_a_first_one(void **state)
+{
+    struct world *w = *state;
+    struct fake_kube *f = w->f;
+    struct kube_watch *watch = watch_through_absence(w, 60000);
+    char *objects;
+
+    assert_int_equal(w->of_first_list, 1);
+    objects = xasprintf("%s,%s", fake_kube_object(f, "ns", "a", "9"), fake_kube_object(f, "ns", "b", "15"));
+    fake_kube_list(f, "20", NULL, objects);
+    fake_kube_watch(f, FAKE_WATCH_STAYS, fake_kube_bookmark(f, "21"));
+    assert_returns(w);
+    pass(w, 20100, 100);
+    assert_int_equal(w->of_first_list, 3); /* `a` again, since its version may be another one's by now */
+    assert_false(kube_watch_is_first_list(watch));
+    assert_int_equal(w->restored, 1);
+    assert_int_equal(kube_era(f->kube), 1);
+    watch = kube_watch_free(watch);
+    free(objects);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -441,6 +485,7 @@ int main(void)
         CASE(asks_for_credentials_that_come_late),
         CASE(begins_streams_anew),
         CASE(lists_after_an_absence_that_is_long_enough_for_a_restore),
+        CASE(takes_the_list_after_a_long_absence_for_a_first_one),
         CASE(holds_back_lists_and_events),
     };
 
