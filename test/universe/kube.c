@@ -525,7 +525,7 @@ static void kube_restore(void)
 
 void kube_past_turn(void)
 {
-    if (stream_chance(&universe.past, 800))
+    if (stream_chance(&universe.past, 500))
         kube_lag();
     else
         kube_restore();

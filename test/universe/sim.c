@@ -79,6 +79,14 @@ ssize_t __wrap_getrandom(void *to, size_t n, unsigned flags)
     return (ssize_t)n;
 }
 
+/* An identity is made of it, and a seed is to be the same on each machine. */
+int __wrap_gethostname(char *to, size_t n);
+int __wrap_gethostname(char *to, size_t n)
+{
+    (void)snprintf(to, n, "universe");
+    return 0;
+}
+
 /* ---- The trace ---- */
 
 static struct {
