@@ -117,8 +117,8 @@ static bool watch_item_is_back(const struct kube_watch *w, const struct known *b
     return kube_version_is_number(before->version) && kube_version_newer(before->version, version);
 }
 
-/* Whether nothing new is told of an object. A list from the store is right even if versions go back, as after a
- * restore from a backup; where there may have been one, equal versions mean nothing either. */
+/* Whether nothing new is told of an object. A list from the store is right even if versions go back, as after
+ * a restore from a backup; where there may have been one, equal versions mean nothing either. */
 static bool watch_is_known(const struct kube_watch *w, const struct known *before, const char *version,
                            bool listed)
 {

@@ -245,8 +245,8 @@ static void waits_although_the_last_holder_it_saw_was_itself(void **state)
     assert_true(count_posts(w) > 0);
 }
 
-/* Cut off while the store was restored from a backup: it has given the same version again, to the Lease of who
- * took over. */
+/* Cut off while the store was restored from a backup: it has given the same version again, to the Lease of
+ * who took over. */
 static void waits_for_another_holder_whose_lease_has_the_version_of_its_own(void **state)
 {
     struct world *w = *state;
