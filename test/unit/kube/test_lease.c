@@ -217,17 +217,23 @@ static size_t count_posts(struct world *w)
     return n;
 }
 
-/* Cut off, it has not seen who took over from it. */
-static void waits_although_the_last_holder_it_saw_was_itself(void **state)
+/* It leads, and then gets no answer for longer than a Lease lasts. */
+static void lead_until_cut_off(struct world *w)
 {
-    struct world *w = *state;
-
     lead(w);
     fake_default(w->f->server, (struct fake_answer){.status = 500});
     for (unsigned i = 0; i < 40; i++)
         fake_kube_advance(w->f, 500);
     fake_kube_settle(w->f);
     assert_false(w->leading);
+}
+
+/* Cut off, it has not seen who took over from it. */
+static void waits_although_the_last_holder_it_saw_was_itself(void **state)
+{
+    struct world *w = *state;
+
+    lead_until_cut_off(w);
     fake_default(w->f->server,
                  (struct fake_answer){.status = 404,
                                       .headers = "Content-Type: application/json\r\n",
@@ -251,12 +257,7 @@ static void waits_for_another_holder_whose_lease_has_the_version_of_its_own(void
 {
     struct world *w = *state;
 
-    lead(w);
-    fake_default(w->f->server, (struct fake_answer){.status = 500});
-    for (unsigned i = 0; i < 40; i++)
-        fake_kube_advance(w->f, 500);
-    fake_kube_settle(w->f);
-    assert_false(w->leading);
+    lead_until_cut_off(w);
     fake_default(w->f->server, (struct fake_answer){.body = lease(w, "other", "2")});
     for (unsigned i = 0; i < 20; i++) {
         fake_kube_advance(w->f, 500);
