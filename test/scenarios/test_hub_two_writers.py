@@ -3,6 +3,7 @@ does during a migration: the conflict does not go on endlessly, conditions and o
 state wins."""
 
 import contextlib
+import json
 import threading
 import time
 
@@ -39,9 +40,11 @@ def wait_end(hub, condition, what):
     wait_until(lambda: condition() is None, f"{what} is not Contested any more", 2 * LONG)
 
 
-def conflicts(hub, name):
-    """The notes of the Events about fights over the object."""
-    return [note for _, reason, note in hub.events(name) if reason == "WriteConflict"]
+def the_conflict(hub, name):
+    """The note of the only Event about fights over the object."""
+    found = [e for e in hub.whole_events(name) if e["reason"] == "WriteConflict"]
+    assert len(found) == 1, json.dumps(found, indent=1)
+    return found[0]["note"]
 
 
 def test_a_status(hub, fake, start_controller):
@@ -67,8 +70,7 @@ def test_a_status(hub, fake, start_controller):
     hub.wait_scorer("s", "Contested", "True", "WriteConflict", says=words)  # until it is clear that the write stands
     wait_end(hub, lambda: hub.scorer_condition("s", "Contested"), "the DynamicScorer")
     wait_end(hub, lambda: hub.config_condition("Contested"), "the DynamicScoringConfig")
-    told = conflicts(hub, "s")
-    assert len(told) == 1 and words in told[0]
+    assert words in the_conflict(hub, "s")
     assert hub.score_names("c1") == ["cpu"]
 
 
@@ -91,8 +93,7 @@ def test_a_manifestwork(hub, fake, start_controller):
         assert failing in hub.wait_scorer("s", "Scoring", "Unknown", says="failing on 1")[2]
     hub.wait_config("Distributed", "False", "Progressing", 2 * LONG)
     hub.wait_scorer("s", "Distributed", "False", "Progressing")
-    told = conflicts(hub, CONFIG)
-    assert len(told) == 1 and words in told[0]
+    assert words in the_conflict(hub, CONFIG)
 
 
 def test_a_finalizer(hub, fake, start_controller):
@@ -110,7 +111,7 @@ def test_a_finalizer(hub, fake, start_controller):
         time.sleep(QUARREL_S)
         hub.wait_config("Contested", "True", "WriteConflict", says=f"finalizers of DynamicScoringConfig {CONFIG}")
     assert writes(controller) - before <= 16
-    assert len(conflicts(hub, CONFIG)) == 1
+    assert f"finalizers of DynamicScoringConfig {CONFIG}" in the_conflict(hub, CONFIG)
     wait_until(lambda: hub.config()["metadata"].get("finalizers") == [FINALIZER], "it is there again", LONG)
     # Deletion does not wait for the back-off.
     hub.kubectl("delete", "dynamicscoringconfig", CONFIG, "--timeout=60s")

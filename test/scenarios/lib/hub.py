@@ -150,8 +150,12 @@ class Hub:
 
     def events(self, name=None):
         """[(type, reason, note)] about an object."""
+        return [(e["type"], e["reason"], e["note"]) for e in self.whole_events(name)]
+
+    def whole_events(self, name=None):
+        """The Events about an object, as the API server has them."""
         found = self.kube.call("GET", EVENTS)["items"]
-        return [(e["type"], e["reason"], e["note"]) for e in found if name in (None, e["regarding"]["name"])]
+        return [e for e in found if name in (None, e["regarding"]["name"])]
 
     # ---- ManifestWorks ----
 
