@@ -319,6 +319,16 @@ def check_kept_templates():
         check(words in text, f"NOTES do not have `{words}`")
 
 
+def check_without_agent():
+    """What would run beside the agent is not forgotten without a word."""
+    warning = "WARNING: agent.enabled is false, and what is installed beside the agent is not installed either"
+    extras = {"policyWatcher": {"enabled": True}}
+    absent = {"agent": {"enabled": False}}
+    check(warning in notes(absent | extras), "NOTES do not warn of a policy watcher without an agent")
+    for values in (absent, extras):
+        check(warning not in notes(values), f"NOTES warn with {values}")
+
+
 def check_openshift():
     for words in (["--set=openshift=true"], ["--api-versions=security.openshift.io/v1"]):
         objects = template({"optimizer": {"enabled": True}}, *words)
@@ -412,6 +422,7 @@ def main():
     check_long_names()
     check_existing_placement()
     check_kept_templates()
+    check_without_agent()
     check_openshift()
     check_images()
     check_agent_file()
