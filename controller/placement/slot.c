@@ -354,16 +354,14 @@ static void slot_set_clock(struct slot *s, const struct kube *hub)
 static void slot_set_adjusted(struct slot *s, const struct items *items)
 {
     const struct adjuster by = slot_adjuster(s);
-    BUF_AUTO(text, 2 * ADJUST_TEXT_BYTES);
+    BUF_AUTO(text, SIZE_MAX / 2); /* what was found may be another writer's, and of any length */
 
     if (s->items == ITEMS_FOUND && !slot_adjusts_found(s))
         buf_puts(&text, s->found_adjusted);
     else if (items->n > 0)
         adjust_put(&by, s->score_name, &text);
-    if (buf_failed(&text) < 0)
-        memory_exhausted(text.n); /* its ceiling is beyond any text */
     if (text.n)
-        slot_set(s, CONDITION_ADJUSTED, true, "Adjusted", "%.*s", STR_ARG(buf_str(&text)));
+        slot_set_message(s, CONDITION_ADJUSTED, true, "Adjusted", &text);
     else
         json_decref(TAKE_PTR(s->conditions[CONDITION_ADJUSTED]));
 }

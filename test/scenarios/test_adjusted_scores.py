@@ -2,6 +2,7 @@
 without a round. Series stay what the scoring API said."""
 
 import datetime
+import json
 
 from lib.agent import summary
 from lib.fake import plain, results
@@ -76,6 +77,24 @@ def test_after_a_restart_they_stay_until_the_first_round(kube, fake, start_agent
     agent.start()
     kube.wait_condition("s", "Scored", "False")
     assert kube.items("s") == {"s": 10} and kube.condition("s", "Adjusted")[0] == "True"
+
+
+def test_after_a_restart_another_writers_words_are_kept(kube, fake, start_agent):
+    """Whatever stands in the condition that is found, also the 32 KiB that the API server takes."""
+    scorer = summary("s", fake.on("/s", results({}, 40)), interval=600)
+    kube.configure(scorer, adjustments=[entry("slow", add=-30)])
+    agent = start_agent({}, *kube.flags())
+    kube.wait_items("s", {"s": 10})
+    agent.process.kill()
+    words = '"é"' * 8000
+    conditions = kube.object("s")["status"]["conditions"]
+    next(c for c in conditions if c["type"] == "Adjusted")["message"] = words
+    patch = json.dumps({"status": {"conditions": conditions}})
+    kube.kubectl("patch", "addonplacementscore", "s", f"--namespace={CLUSTER}", "--subresource=status", "--type=merge", f"--patch={patch}")
+    fake.on("/s", plain("out of order", 500))
+    agent.start()
+    kube.wait_condition("s", "Scored", "False")
+    assert kube.items("s") == {"s": 10} and kube.condition("s", "Adjusted")[2] == words
 
 
 def test_after_a_restart_a_region_goes_out_without_a_round(kube, fake, start_agent):
