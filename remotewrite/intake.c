@@ -689,20 +689,41 @@ void intake_resume(struct intake *in)
         }
 }
 
+/* Whether the active series of the lane do not go on. A scorer has some time to come back; whether the own
+ * metrics do is for the configuration to say. */
+static bool lane_is_missing(const struct intake *in, struct intake_lane *l, mono_ms now)
+{
+    if (l->frames.n == 0)
+        return false;
+    if (l->name.n == 0)
+        return !in->config->send_health_metrics;
+    if (l->is_settled)
+        return false;
+    if (l->grace_until.ms == 0)
+        l->grace_until = mono_add(now, INTAKE_GRACE_MS);
+    return !mono_before(now, l->grace_until);
+}
+
+static void lane_log_missing(const struct intake *in, const struct intake_lane *l)
+{
+    size_t n = frames_series(&l->frames);
+
+    if (l->name.n == 0)
+        log_info("send_health_metrics is off, ending the series of own metrics",
+                 L_STR("remote_name", in->config->name), L_INT("series", n));
+    else
+        log_info("scorer missing since the restart, ending its series",
+                 L_STR("remote_name", in->config->name), L_STR("score_name", l->text), L_INT("series", n));
+}
+
 void intake_grace(struct intake *in, mono_ms now, int64_t at_ms)
 {
     struct intake_lane *l;
 
     TAILQ_FOREACH (l, &in->lanes, entry) {
-        if (l->is_settled || l->frames.n == 0 || l->name.n == 0)
+        if (!lane_is_missing(in, l, now))
             continue;
-        if (l->grace_until.ms == 0)
-            l->grace_until = mono_add(now, INTAKE_GRACE_MS);
-        if (mono_before(now, l->grace_until))
-            continue;
-        log_info("scorer missing since the restart, ending its series",
-                 L_STR("remote_name", in->config->name), L_STR("score_name", l->text),
-                 L_INT("series", frames_series(&l->frames)));
+        lane_log_missing(in, l);
         lane_end(in, l, at_ms);
     }
     intake_commit(in);

@@ -37,7 +37,8 @@ void intake_commit(struct intake *in);
 
 /* Treats all series taken so far as those of a previous run. */
 void intake_resume(struct intake *in);
-/* Queues stale markers for series of the previous run that are not back in INTAKE_GRACE_MS on `now`. */
+/* Queues stale markers for series of the previous run that are not back in INTAKE_GRACE_MS on `now`, and for
+ * the program's own metrics once the configuration does not send them. */
 void intake_grace(struct intake *in, mono_ms now, int64_t at_ms);
 /* A clean stop: queues stale markers for every active series. */
 void intake_stop(struct intake *in, int64_t now_ms);

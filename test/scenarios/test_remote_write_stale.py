@@ -85,6 +85,33 @@ def test_a_scorer_that_fails_until_its_scores_are_too_old(tmp_path):
             assert ends(samples) == 1, "stopping ends nothing twice"
 
 
+def test_own_metrics_that_are_switched_off(tmp_path):
+    """They are sent every 15 s; the agent's clock is fast."""
+    rate = 20
+    fast = {"LD_PRELOAD": preload(), "FAKETIME": f"+0 x{rate}", "ASAN_OPTIONS": "verify_asan_link_order=0"}
+
+    def own(receiver):
+        return [samples for labels, samples in receiver.stream().items() if dict(labels)["__name__"] != "dynamic_score"]
+
+    with remote.Receiver() as receiver, remote.Scoring(t=remote.counted(2)) as scoring:
+        agent = remote.Agent(tmp_path, scoring, [remote.endpoint(receiver, send_health_metrics=True)])
+        agent.environment = agent.environment | fast
+        agent.config["summaries"] = [scoring.summary("t") | {"scoringInterval": rate}]
+        agent.write_config()
+        with agent:
+            remote.wait_for("own metrics", lambda: own(receiver), alive=agent.alive)
+            agent.config["remoteWrite"] = [remote.endpoint(receiver)]
+            agent.reload()
+            remote.wait_for(
+                "the markers",
+                lambda: all(samples[-1].bits == remote_wire.STALE for samples in own(receiver)),
+                alive=agent.alive,
+            )
+            assert not ended(receiver, "t", "n00000")
+        for samples in own(receiver):
+            assert ends(samples) == 1
+
+
 def test_a_clean_stop_ends_every_series(tmp_path):
     with remote.Receiver() as receiver, remote.Scoring(t=remote.counted(50)) as scoring:
         with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver)]) as agent:

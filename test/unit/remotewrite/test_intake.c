@@ -202,6 +202,42 @@ static void sends_own_metrics_and_ends_those_that_disappear(void **state)
     rw_folder_done(dir);
 }
 
+/* They are not sent any more: since a reload, or since the start after a crash. */
+static void ends_own_metrics_that_are_switched_off(void **state)
+{
+    CLEANUP(cleanup_metrics_free) struct metrics *own = metrics_new(METRIC_OWNER_LOOP);
+    static const char on[] = ", send_health_metrics: true";
+    char *dir = rw_folder();
+    struct rw_endpoint_config *off = rw_endpoint("[{url: 'http://h/', name: hub}]");
+    struct run r;
+
+    (void)state;
+    metric_set(own, METRIC_SCORERS, LV_NONE, 1);
+    begin(&r, dir, on);
+    publish(&r, "a", 10, START);
+    intake_metrics(r.intake, own, START);
+    assert_drained(&r, 11, 0);
+    intake_grace(r.intake, (mono_ms){1000}, START + 1);
+    assert_drained(&r, 0, 0);
+    intake_configure(r.intake, off);
+    intake_grace(r.intake, (mono_ms){2000}, START + 2);
+    assert_drained(&r, 0, 1);
+    intake_grace(r.intake, (mono_ms){3000}, START + 3);
+    assert_drained(&r, 0, 0);
+    intake_configure(r.intake, r.config);
+    intake_metrics(r.intake, own, START + 4);
+    assert_drained(&r, 1, 0);
+    end(&r); /* a crash */
+    begin(&r, dir, "");
+    publish(&r, "a", 10, START + 5);
+    intake_grace(r.intake, (mono_ms){1000}, START + 5);
+    assert_drained(&r, 10, 1);
+    assert_int_equal(intake_series(r.intake), 10);
+    end(&r);
+    (void)rw_endpoint_config_unref(off);
+    rw_folder_done(dir);
+}
+
 /* The samples that a receiver gets, as `name{label="value",...} value timestamp`. */
 static void sends_own_metrics_with_names_labels_and_values(void **state)
 {
@@ -796,6 +832,7 @@ int main(void)
         cmocka_unit_test(ends_every_series_at_a_clean_stop),
         cmocka_unit_test(writes_no_markers_for_an_unchanged_set),
         cmocka_unit_test(sends_own_metrics_and_ends_those_that_disappear),
+        cmocka_unit_test(ends_own_metrics_that_are_switched_off),
         cmocka_unit_test(sends_own_metrics_with_names_labels_and_values),
         cmocka_unit_test(reads_what_is_intact_in_a_damaged_active_file),
         cmocka_unit_test(reads_the_last_whole_active_set),
