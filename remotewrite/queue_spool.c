@@ -33,14 +33,13 @@ static void queue_put_position(struct queue *q, bool wait_for_disk)
     /* Nobody else writes them: the files hold what was read first, or written last. */
     invariant(q->generation == q->spool->generation);
     r = position_write(&bytes, q->generation + 1, lanes, n);
-    if (r == 0) {
-        q->generation++;
-        r = spool_put_position(q->spool, q->generation, buf_str(&bytes), wait_for_disk);
-    }
+    if (r == 0)
+        r = spool_put_position(q->spool, q->generation + 1, buf_str(&bytes), wait_for_disk);
     if (r < 0) {
         q->disk_error = r;
         return;
     }
+    q->generation++;
     q->position_changed = false;
     q->position_unsynced = !wait_for_disk;
 }

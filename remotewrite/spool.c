@@ -499,7 +499,6 @@ int spool_put_position(struct spool *s, uint64_t generation, struct str bytes, b
     int *fd = &s->position_fd[which], r;
 
     invariant(generation == s->generation + 1);
-    s->generation = generation;
     if (*fd < 0) {
         *fd = folder_create(s->folder, position_names[which]);
         if (*fd < 0)
@@ -509,5 +508,7 @@ int spool_put_position(struct spool *s, uint64_t generation, struct str bytes, b
     r = write_result(pwrite(*fd, bytes.p, bytes.n, 0), bytes.n);
     if (r == 0 && wait_for_disk && fdatasync(*fd) < 0)
         r = -errno;
+    if (r == 0)
+        s->generation = generation;
     return r;
 }

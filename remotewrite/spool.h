@@ -49,7 +49,7 @@ struct spool {
     struct spool_segment *current; /* the segment being written; NULL: none yet */
     int fd;                        /* of current */
     int position_fd[2];
-    uint64_t generation; /* of the read positions that were read, or last tried to be written */
+    uint64_t generation; /* of the read positions that were read, or written last */
     uint64_t bytes;      /* of segments */
     uint64_t next_number;
     int read_error;           /* negative errno: a segment cannot be read */
@@ -103,5 +103,6 @@ void spool_trim(struct spool *s);
 
 /* Reads the newer intact position file. ret->next is NULL if there is none; an errno if none can be read. */
 MUST_USE int spool_read_positions(struct spool *s, struct buf *into, struct position_reader *ret);
-/* Writes the positions of this generation, the next one, over the older of the two files. */
+/* Writes the positions of this generation, the next one, over the older of the two files. After a failure,
+ * which may have damaged that one, the next try is over the same: the other one stays as it is. */
 MUST_USE int spool_put_position(struct spool *s, uint64_t generation, struct str bytes, bool wait_for_disk);

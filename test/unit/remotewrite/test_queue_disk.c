@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -233,6 +235,46 @@ static void counts_each_sample_whichever_call_fails(void **state)
                 if (!failed)
                     break;
             }
+}
+
+/* No file may become longer than this. */
+static void limit_files(rlim_t bytes)
+{
+    struct rlimit limit = {.rlim_cur = bytes, .rlim_max = RLIM_INFINITY};
+
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+/* The positions grow by a lane, of which the disk takes only a part, however often they are written. */
+static void keeps_a_position_while_the_disk_stays_full(void **state)
+{
+    struct world w;
+    struct record_head h = {
+        .kind = RECORD_SAMPLES, .samples = 1, .first_ms = START, .last_ms = START, .lane = STR("new lane")};
+    struct record *r;
+
+    (void)state;
+    (void)signal(SIGXFSZ, SIG_IGN);
+    world_begin(&w);
+    world_open(&w);
+    assert_true(world_send(&w));
+    assert_true(world_send(&w));
+    assert_true(world_tick(&w));
+    limit_files(70);                                /* the positions of two lanes take 62 bytes */
+    queue_append(w.queue, &h, calloc(1, 100), 100); /* in memory */
+    r = queue_pick(w.queue, START);                 /* fresh, so it goes first */
+    assert_true(str_eq(r->lane->name, h.lane));
+    queue_finish(w.queue, r);
+    for (unsigned i = 0; i < 4; i++)
+        assert_true(world_tick(&w));
+    assert_true(queue_stats(w.queue).disk_error < 0);
+    world_kill(&w);
+    limit_files(RLIM_INFINITY);
+    world_open(&w);
+    world_drain(&w);
+    for (unsigned i = 0; i < (unsigned)w.appended; i++)
+        assert_int_equal(w.sent[i], 1);
+    world_end(&w);
 }
 
 static char *file_path(const struct world *w, const char *name)
@@ -574,6 +616,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(makes_room_where_all_was_sent),
+        cmocka_unit_test(keeps_a_position_while_the_disk_stays_full),
         cmocka_unit_test(waits_for_a_segment_that_cannot_be_read),
         cmocka_unit_test(leaves_a_spool_that_fails_while_it_is_sent),
         cmocka_unit_test(sets_a_segment_of_another_version_aside),
