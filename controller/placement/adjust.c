@@ -4,6 +4,7 @@
 #include "controller/placement/adjust.h"
 
 #include "controller/kube/json.h"
+#include "controller/kube/time.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/glob.h"
 #include "exporter/base/hash.h"
@@ -12,41 +13,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <time.h>
-
-/* The offset of a zone in seconds, "Z" or "+09:00" (RFC 3339, section 5.6). */
-static bool zone_parse(const char *text, int64_t *ret_s)
-{
-    unsigned hours, minutes;
-    int end = 0;
-
-    *ret_s = 0;
-    if (strcmp(text, "Z") == 0 || strcmp(text, "z") == 0)
-        return true;
-    if ((*text != '+' && *text != '-') || sscanf(text + 1, "%2u:%2u%n", &hours, &minutes, &end) != 2 ||
-        text[1 + end] || hours > 23 || minutes > 59)
-        return false;
-    *ret_s = (*text == '-' ? -1 : 1) * (int64_t)(hours * 3600 + minutes * 60);
-    return true;
-}
-
-/* A time with its zone, to the second. */
-static bool time_parse(const char *text, unix_ms *ret)
-{
-    struct tm tm = {0};
-    const char *end = strptime(text, "%Y-%m-%d", &tm);
-    int64_t zone_s;
-
-    if (end && (*end == 'T' || *end == 't'))
-        end = strptime(end + 1, "%H:%M:%S", &tm);
-    else
-        end = NULL;
-    if (end && *end == '.')
-        end += 1 + strspn(end + 1, "0123456789");
-    if (!end || !zone_parse(end, &zone_s))
-        return false;
-    *ret = (unix_ms){((int64_t)timegm(&tm) - zone_s) * 1000};
-    return ret->ms > 0;
-}
 
 /* Exactly one of add and set. */
 static int adjust_read_value(struct adjustment *a, const struct list_place *at, const json_t *entry,
@@ -81,7 +47,8 @@ int adjustment_read(struct adjustment *ret, const struct list_place *at, const j
         return list_member_error(why, at, "scoreName", "expected a name or a pattern with * and ?");
     if (strlen(a.reason) > ADJUST_REASON_MAX)
         return list_member_error(why, at, "reason", "expected at most 256 characters");
-    if (*until && !time_parse(until, &a.until))
+    a.until = kube_time_parse(until);
+    if (*until && a.until.ms <= 0)
         return list_member_error(why, at, "until", "expected a time such as 2026-12-01T06:00:00Z");
     if (adjust_read_value(&a, at, entry, why) < 0)
         return -EINVAL;

@@ -1,8 +1,10 @@
 """AddOnPlacementScores that the reference implementation left are adopted without a moment without scores."""
 
+import datetime
+
 from lib.agent import summary
 from lib.fake import plain, results
-from lib.kube import CLUSTER, DOMAIN
+from lib.kube import CLUSTER, DOMAIN, MERGE_PATCH, SCORES
 from lib.reference import ITEM, add_score, check_never_lost
 
 ADOPT = "--adopt-unowned-scores"
@@ -37,6 +39,25 @@ def test_they_stay_while_the_first_round_fails(kube, fake, start_agent):
     kube.wait_condition("sample-my-score", "Scored", "False")
     assert kube.items("sample-my-score") == {ITEM: 7}
     check_never_lost(kube, CLUSTER, was)
+
+
+def test_they_end_when_their_end_says(kube, fake, start_agent):
+    """In whatever zone it is given: `date --iso-8601=seconds` says the local one, and the API server keeps it."""
+    down = fake.on("/s", plain("not yet", 503))
+    in_an_hour, an_hour_ago = (datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=h) for h in (1, -1))
+    west, east = (datetime.timezone(datetime.timedelta(hours=h)) for h in (-5, 9))
+    for name, end in ("west", in_an_hour.astimezone(west)), ("east", an_hour_ago.astimezone(east)):
+        add_score(kube, CLUSTER, name, {"x": 7})
+        until = end.isoformat(timespec="seconds")
+        patch = {"status": {"validUntil": until}}
+        kube.call("PATCH", f"{SCORES.format(CLUSTER)}/{name}/status", patch, MERGE_PATCH)
+        assert kube.object(name)["status"]["validUntil"] == until
+    kube.configure(*(summary(name, down, interval=600) for name in ("west", "east")))
+    start_agent({}, *kube.flags(), ADOPT)
+    for name in "west", "east":
+        kube.wait_condition(name, "Scored", "False")
+    assert kube.items("west") == {"x": 7}
+    assert kube.items("east") == {}
 
 
 def test_what_names_an_owner_or_no_scorer_is_left_alone(kube, fake, start_agent):

@@ -73,6 +73,8 @@ static void reads_scores_whose_items_are_usable(void **state)
             "{\"name\":\"c\",\"value\":99999999999},7]"));
     add(s, KIND_SCORES, "{\"metadata\":{\"name\":\"s\"}}");
     add(s, KIND_SCORES, SCORE("t", "2026-11-21T06:23:00Z", "[]"));
+    add(s, KIND_SCORES, SCORE("west", "2026-11-21T01:23:01-05:00", "[]"));
+    add(s, KIND_SCORES, SCORE("east", "2026-11-21T15:23:00+09:00", "[]"));
     snapshot_sort(s, KIND_SCORES);
     one = snapshot_get(s, KIND_SCORES, "c1", "s");
     assert_int_equal(one->n_items, 3);
@@ -83,6 +85,8 @@ static void reads_scores_whose_items_are_usable(void **state)
     empty = snapshot_get(s, KIND_SCORES, "", "s");
     assert_true(empty->n_items == 0 && !empty->valid_until.ms && !empty->is_expired);
     assert_true(((const struct score *)snapshot_get(s, KIND_SCORES, "c1", "t"))->is_expired);
+    assert_false(((const struct score *)snapshot_get(s, KIND_SCORES, "c1", "west"))->is_expired);
+    assert_true(((const struct score *)snapshot_get(s, KIND_SCORES, "c1", "east"))->is_expired);
     (void)snapshot_free(s);
 }
 
