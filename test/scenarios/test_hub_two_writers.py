@@ -7,6 +7,8 @@ import json
 import threading
 import time
 
+import pytest
+
 from lib.hub import CONFIG, CONFIGS, SCORERS
 from lib.kube import Refused
 from lib.scorers import FINALIZER, distributed, writes
@@ -14,15 +16,17 @@ from lib.wait import LONG, wait_until
 from lib.work import WORK, WORKS
 
 QUARREL_S = 8
+AT_ONCE = 0.01
+LATE = 2  # seconds: more than the back-off before a fight, so that each write is repeated at once, and no status says Progressing
 
 
 @contextlib.contextmanager
-def undoing(undo):
-    """Calls undo() continuously, which returns whether it changed something; yields [number of changes]."""
+def undoing(undo, pause=AT_ONCE):
+    """Calls undo() all the time, which returns whether it changed something; yields [number of changes]."""
     stopping, done = threading.Event(), [0]
 
     def run():
-        while not stopping.wait(0.01):
+        while not stopping.wait(pause):
             with contextlib.suppress(Refused):
                 done[0] += bool(undo())
 
@@ -40,9 +44,13 @@ def wait_end(hub, condition, what):
     wait_until(lambda: condition() is None, f"{what} is not Contested any more", 2 * LONG)
 
 
+def events_of(hub, name, reason):
+    return [e for e in hub.whole_events(name) if e["reason"] == reason]
+
+
 def the_conflict(hub, name):
     """The note of the only Event about fights over the object."""
-    found = [e for e in hub.whole_events(name) if e["reason"] == "WriteConflict"]
+    found = events_of(hub, name, "WriteConflict")
     assert len(found) == 1, json.dumps(found, indent=1)
     return found[0]["note"]
 
@@ -74,7 +82,9 @@ def test_a_status(hub, fake, start_controller):
     assert hub.score_names("c1") == ["cpu"]
 
 
-def test_a_manifestwork(hub, fake, start_controller):
+@pytest.mark.parametrize("pause", [AT_ONCE, LATE])
+def test_a_manifestwork(hub, fake, start_controller, pause):
+    """The DynamicScoringConfig is not Ready then: no second Event says so, even if it was Ready until the fight began."""
     distributed(hub, fake, start_controller)
     label = "dynamic-scoring.open-cluster-management.io/managed-by"
 
@@ -86,13 +96,15 @@ def test_a_manifestwork(hub, fake, start_controller):
         return True
 
     words = f"writer (field manager argocd-controller) keeps undoing what this one writes to ManifestWork c1/{WORK}"
-    with undoing(take_over):
+    with undoing(take_over, pause):
         hub.wait_config("Distributed", "False", "WriteConflict", LONG, says=words)
         hub.wait_scorer("s", "Distributed", "False", "WriteConflict", says=words)
         failing = f"c1: ManifestWork not written: another {words}"
         assert failing in hub.wait_scorer("s", "Scoring", "Unknown", says="failing on 1")[2]
+        hub.wait_config("Ready", "False", "WriteConflict", says=words)
     hub.wait_config("Distributed", "False", "Progressing", 2 * LONG)
     hub.wait_scorer("s", "Distributed", "False", "Progressing")
+    wait_until(lambda: events_of(hub, CONFIG, "Ready"), "the end is told")  # after all that was told before
     assert words in the_conflict(hub, CONFIG)
 
 

@@ -90,10 +90,18 @@ static bool event_same_text(const json_t *a, const json_t *b)
            strcmp(cstr(kube_str(a, "message", NULL)), cstr(kube_str(b, "message", NULL))) == 0;
 }
 
+/* Whether the DynamicScoringConfig has got an Event about this already: works.c sends one when a fight over
+ * ManifestWorks begins. Ready may become False by it a second later, or have been Progressing before. */
+static bool event_is_of_fight(const struct kube_resource *resource, const json_t *is)
+{
+    return resource == &kube_dynamicscoringconfigs &&
+           strcmp(cstr(kube_str(is, "reason", NULL)), hub_reason_word(REASON_WRITE_CONFLICT)) == 0;
+}
+
 /* before may be NULL: then only for what is wrong. Ready repeats the text of the condition that it fails
  * by: one Event tells of both, and one of their end. */
-static void status_events(struct kube_events *e, const json_t *object, const char *kind, const json_t *before,
-                          const json_t *after)
+static void status_events(struct kube_events *e, const json_t *object, const struct kube_resource *resource,
+                          const json_t *before, const json_t *after)
 {
     const json_t *failures[ARRAY_SIZE(event_sources)]; /* of which an Event tells, or tells the end */
     size_t n = 0;
@@ -104,14 +112,14 @@ static void status_events(struct kube_events *e, const json_t *object, const cha
         const json_t *failure = kube_condition_is(is, "True") ? was : is;
         const struct kube_event event = {.about = object,
                                          .api_version = HUB_API,
-                                         .kind = kind,
+                                         .kind = resource->kind,
                                          .warning = kube_condition_is(is, "False"),
                                          .reason = cstr(kube_str(is, "reason", NULL)),
                                          .action = "Reconcile",
                                          .note = cstr(kube_str(is, "message", NULL))};
         size_t k = 0;
 
-        if (!event_is_due(was, is, event_sources[i].from_unknown))
+        if (!event_is_due(was, is, event_sources[i].from_unknown) || event_is_of_fight(resource, is))
             continue;
         while (k < n && !event_same_text(failures[k], failure))
             k++;
@@ -403,7 +411,7 @@ static void status_take_sent(struct statuses *st, const struct subject *s, const
     json_decref(l->result);
     l->sent = TAKE_PTR(l->sending);
     l->result = json_incref(json_object_get(answer, "status"));
-    status_events(st->events, s->object, s->resource->kind, l->before, l->sent);
+    status_events(st->events, s->object, s->resource, l->before, l->sent);
     if (s->config)
         adjustment_events(st, s->object, l->before, l->sent);
 }
