@@ -3,6 +3,7 @@
 
 #include "exporter/agent/page_sink.h"
 #include "exporter/base/alloc.h"
+#include "exporter/base/arena.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/doc.h"
@@ -179,7 +180,9 @@ void agent_set_leading(struct agent *a, bool leading)
     agent_render_own(a);
 }
 
-static void warn_of_restart(const struct config *was, const struct config *now)
+/* What takes a restart stays as it runs, whatever the file says: so the status tells of what is in use, and
+ * nothing that starts later uses the new value. */
+static void keep_until_restart(struct config *now, const struct config *was)
 {
     bool same = was->n_listen == now->n_listen;
 
@@ -189,6 +192,10 @@ static void warn_of_restart(const struct config *was, const struct config *now)
         log_warn("listenAddresses changed: restart to apply");
     if (strcmp(cstr(was->storage_path), cstr(now->storage_path)) != 0)
         log_warn("storagePath changed: restart to apply");
+    now->n_listen = was->n_listen;
+    for (size_t i = 0; i < was->n_listen; i++)
+        now->listen[i] = arena_text(&now->arena, str_of(was->listen[i]));
+    now->storage_path = was->storage_path ? arena_text(&now->arena, str_of(was->storage_path)) : NULL;
 }
 
 static void apply_config(struct agent *a, struct config *c)
@@ -201,7 +208,7 @@ static void apply_config(struct agent *a, struct config *c)
         metrics_forget(a->state.metrics, "ds_cluster", was->cluster_name);
     }
     if (was)
-        warn_of_restart(was, c);
+        keep_until_restart(c, was);
     a->state.config = c;
     a->secrets.dir = c->secrets_dir;
     a->source_env.max_answer = c->limits.response_bytes;
