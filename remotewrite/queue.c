@@ -141,17 +141,36 @@ static bool queue_disk_fails(const struct queue *q)
     return q->disk_error < 0 || q->append_error < 0;
 }
 
+/* Without a spool, or while writes to it fail, new records stay in memory. */
+static bool queue_keeps_in_memory(const struct queue *q)
+{
+    return !q->spool || queue_disk_fails(q);
+}
+
+/* What segments may take. Those that are set aside count up to half of the limit, so that new samples always
+ * have room. */
+static uint64_t queue_disk_room(const struct queue *q)
+{
+    uint64_t idle = spool_idle_bytes(q->spool), half = q->o.max_bytes / 2;
+
+    return q->o.max_bytes - (idle < half ? idle : half);
+}
+
 static bool queue_fits(const struct queue *q, uint64_t need)
 {
-    uint64_t idle = q->spool ? spool_idle_bytes(q->spool) : 0, half = q->o.max_bytes / 2;
-
     if (q->backlog.records >= QUEUE_MAX_RECORDS)
         return false;
-    /* Without a spool, or while writes to it fail, new records stay in memory. */
-    if ((!q->spool || queue_disk_fails(q)) && q->backlog.memory_only + need > q->o.max_memory)
+    if (queue_keeps_in_memory(q) && q->backlog.memory_only + need > q->o.max_memory)
         return false;
-    /* Segments that are set aside count up to half of the limit, so that new samples always have room. */
-    return !q->spool || q->spool->bytes + (idle < half ? idle : half) + need <= q->o.max_bytes;
+    return !q->spool || q->spool->bytes + need <= queue_disk_room(q);
+}
+
+/* Whether it would fit if nothing else waited. */
+static bool queue_may_fit(const struct queue *q, uint64_t need)
+{
+    if (queue_keeps_in_memory(q) && need > q->o.max_memory)
+        return false;
+    return !q->spool || need <= queue_disk_room(q);
 }
 
 /* Drops the oldest record that is in memory only. */
@@ -176,7 +195,7 @@ static bool queue_drop_in_memory(struct queue *q)
 static bool queue_drop_oldest(struct queue *q)
 {
     struct spool_segment *segment = q->spool ? spool_oldest(q->spool) : NULL;
-    bool memory_full = q->backlog.memory_only && (!q->spool || queue_disk_fails(q));
+    bool memory_full = q->backlog.memory_only && queue_keeps_in_memory(q);
 
     if (memory_full && queue_drop_in_memory(q))
         return true;
@@ -189,6 +208,8 @@ static bool queue_drop_oldest(struct queue *q)
 /* Drops records until `need` more bytes fit; false if the new record has to be dropped instead. */
 static bool queue_make_room(struct queue *q, uint64_t need)
 {
+    if (!queue_may_fit(q, need))
+        return false;
     while (!queue_fits(q, need))
         if (q->o.policy == RW_DROP_NEWEST || !queue_drop_oldest(q))
             return false;

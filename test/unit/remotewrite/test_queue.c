@@ -153,6 +153,24 @@ static void holds_an_hour_of_outage(void **state)
         }
 }
 
+static void drops_no_other_for_a_record_that_never_fits(void **state)
+{
+    (void)state;
+    for (size_t with_disk = 0; with_disk < 2; with_disk++) {
+        char *dir = rw_folder();
+        struct queue *q = queue_of(with_disk ? dir : NULL, 2500, 10000, RW_DROP_OLDEST, 0);
+
+        put(q, "a", START, 1000);
+        put(q, "b", START, 20000);
+        queue_sync(q);
+        assert_int_equal(stats_of(q).dropped[DROP_FULL_OLDEST], 10);
+        expect(q, "a", START);
+        assert_int_equal(stats_of(q).records, 0);
+        (void)queue_free(q);
+        rw_folder_done(dir);
+    }
+}
+
 static void drops_records_over_the_age_limit(void **state)
 {
     struct queue *q = queue_of(NULL, 0, 1 << 20, RW_DROP_OLDEST, 10 * MINUTE);
@@ -654,6 +672,7 @@ int main(void)
         cmocka_unit_test(serves_fresh_lanes_first_and_each_in_order),
         cmocka_unit_test(picks_a_record_again_after_put_back),
         cmocka_unit_test(holds_an_hour_of_outage),
+        cmocka_unit_test(drops_no_other_for_a_record_that_never_fits),
         cmocka_unit_test(drops_records_over_the_age_limit),
         cmocka_unit_test(never_drops_the_picked_record),
         cmocka_unit_test(resumes_after_a_restart),
