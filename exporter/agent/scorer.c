@@ -420,15 +420,27 @@ static void scorer_tell_outcome(struct scorer *s, struct batch *fresh)
     s->env->ended(s->env->arg, s, &o);
 }
 
+/* What is left was asked when the round began; another that ran meanwhile may have taken it. */
+static void scorer_check_series(const struct scorer *s, struct round_result *r)
+{
+    if (r->error != ROUND_OK || series_count(r->batch->set) <= s->env->series_left(s->env->arg, s))
+        return;
+    r->batch = batch_unref(r->batch);
+    r->stage = STAGE_SCORING;
+    r->error = round_error_because(r->reason, ROUND_SERIES, "too many series");
+}
+
 /* Records the round in the log, the metrics and the status, keeps its scores, and plans the next one. */
 static void on_round_done(void *arg, struct round_result *r)
 {
     struct scorer *s = arg;
     struct scorer_status *st = &s->status;
-    bool ok = r->error == ROUND_OK;
-    bool again = st->rounds && st->last.error == r->error && st->last.stage == r->stage;
     int64_t retry_after_ms = r->retry_after_ms;
+    bool ok, again;
 
+    scorer_check_series(s, r);
+    ok = r->error == ROUND_OK;
+    again = st->rounds && st->last.error == r->error && st->last.stage == r->stage;
     scorer_note_limit(s, r);
     failed_url(s, r, st->url, sizeof(st->url));
     if (ok)

@@ -1,8 +1,11 @@
 """limits.seriesPerScorer and limits.series: a scorer over its limit fails with an explanation, and the others keep
 their scores."""
 
+import threading
+
 from lib.agent import summary
 from lib.fake import results
+from lib.wait import DEADLINE
 
 RAISE = "raise it in the file of --config.file"
 
@@ -35,3 +38,23 @@ def test_of_all(fake, start_agent):
     assert agent.status("first")["error"] is None
     fake.on("/first", many(2))
     assert len(agent.wait_scores("second")) == 4
+
+
+def test_of_all_in_rounds_that_run_at_once(fake, start_agent):
+    """When both began, neither had series. The one that is answered first has its scores, then and in later rounds."""
+    both = threading.Barrier(2)
+
+    def together(connection, request):
+        both.wait(DEADLINE)
+        many(5)(connection, request)
+
+    scorers = [summary(name, fake.on(f"/{name}", together, many(5))) for name in ("a", "b")]
+    agent = start_agent({"summaries": scorers, "limits": {"series": 8}})
+    found = agent.wait_all()
+    first, second = sorted(found, key=lambda name: found[name]["failures"])
+    for n in range(1, 6):
+        assert agent.wait_rounds(first, n)["error"] is None
+        assert agent.wait_rounds(second, n)["error"]["class"] == "series_limit"
+        assert agent.status()["totals"]["series"] == 5
+    assert len(agent.scores(first)) == 5 and not agent.scores(second)
+    agent.wait_metric("dynamic_scoring_limit_hits_total", limit="series", score_name=second)
