@@ -407,6 +407,15 @@ static bool is_ahead_again(const struct sim_node *a, int64_t at)
     return a->times_ahead > 1 && is_ahead(at);
 }
 
+/* Whether a sample of the newest round comes behind times of a clock that was a day ahead, from an agent
+ * whose order is unknown, so that order_ms does not tell. */
+static bool is_behind_ahead(const struct series_state *s, const struct sim_node *a, const struct taken *one,
+                            int64_t at)
+{
+    return !is_in_order(a) && a->times_ahead > 0 && one->batch == s->batch && s->last_ms != INT64_MIN &&
+           s->last_ms - at >= HOUR_MS;
+}
+
 /* Whether a sample is the series' last one from now on. What had arrived may come again after a power cut,
  * and so may times of a clock that was ahead, which do not count a second time: what follows is earlier. */
 static bool is_newest(const struct series_state *s, const struct taken *one, int64_t at, bool is_back)
@@ -457,7 +466,7 @@ static void tsdb_take(const struct wire_request *rq, const struct sim_node *a, i
             s->order_ms = wire->at;
         s->marker_lost |=
             (!in_order || fleet_elects(a)) && wire->bits == RW_STALE_BITS && wire->at < s->last_ms;
-        counts = is_newest(s, one, wire->at, is_back);
+        counts = is_newest(s, one, wire->at, is_back || is_behind_ahead(s, a, one, wire->at));
         one->arrived = true;
         if (!universe.answer_is_lost)
             tsdb_acknowledge(one, a, answer_at);
