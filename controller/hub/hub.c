@@ -530,6 +530,8 @@ static void watch_on_error(void *arg, const char *error)
     else /* once a scorer names Placements, its condition says so */
         log_debug("objects that no scorer needs cannot be watched", L_STR("objects", hub_kind_word(w->kind)),
                   L_STR("err", error));
+    if (hub_kind_is_of_placements(w->kind)) /* conditions of the scorers that name some say so */
+        hub_note_placements(w->hub);
     if (w->kind >= HUB_ADDONS) /* not waited for any longer */
         hub_update_active(w->hub);
 }
@@ -539,6 +541,8 @@ static void watch_on_recovered(void *arg)
     const struct hub_watch *w = arg;
 
     log_info("watch recovered", L_STR("objects", hub_kind_word(w->kind)));
+    if (hub_kind_is_of_placements(w->kind))
+        hub_note_placements(w->hub);
     if (w->kind == HUB_ADDONS)
         hub_note_addons_gap(w->hub);
 }

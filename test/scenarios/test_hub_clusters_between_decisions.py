@@ -9,14 +9,13 @@ from lib.agent import running_agent
 from lib.fake import results
 from lib.hub import ALL_WORKS, CLUSTERS, HUB_NAMESPACE
 from lib.kube import CLUSTER, MERGE_PATCH, SCORES
-from lib.ocm import BINDINGS, DECISIONS, PLACEMENTS, SET_LABEL, SETS, placement_controller, work_agent
+from lib.ocm import BINDINGS, DECISIONS, OF_PLACEMENT, PLACEMENTS, SET_LABEL, SETS, placement_controller, work_agent
 from lib.reference import history
 from lib.scorers import full, in_parallel, scoring, serve
 from lib.wait import LONG, wait_until
 from lib.work import WORK
 
 HERE = {path: path.replace("namespaces/default", f"namespaces/{HUB_NAMESPACE}") for path in (PLACEMENTS, BINDINGS, DECISIONS)}
-OF_PLACEMENT = "cluster.open-cluster-management.io/placement"
 ROUNDS = 12
 
 

@@ -4,7 +4,7 @@ the masks, and follows its decisions."""
 import pytest
 from lib.fake import plain
 from lib.hub import HUB_NAMESPACE
-from lib.ocm import BINDINGS, DECISIONS, PLACEMENTS, SET_LABEL, SETS, placement_controller
+from lib.ocm import BINDINGS, DECISIONS, OF_PLACEMENT, PLACEMENTS, SET_LABEL, SETS, placement_controller
 from lib.scorers import RBAC, full, in_parallel, limited_user, serve, wait_status
 from lib.wait import LONG, wait_until
 
@@ -98,6 +98,19 @@ def test_a_restart_takes_nothing_away(hub, fake, fleet, start_controller):
     assert after == {**before, "c3": before["c3"] + 1}
 
 
+def rights(hub, without=()):
+    """Gives the controller's user the Role of the chart, less these resources."""
+    own = f"{RBAC}/namespaces/{HUB_NAMESPACE}"
+    all_rules = hub.kube.find(f"{own}/roles/dynamic-scoring-controller")["rules"]
+    hub.kube.apply(f"{own}/roles", "test-less", {"rules": [r for r in all_rules if not set(without) & set(r["resources"])]})
+    name = "test-nobody-dynamic-scoring-controller"
+    binding = hub.kube.find(f"{own}/rolebindings/{name}")
+    if binding:
+        hub.kube.delete(f"{own}/rolebindings/{name}")
+        role = {**binding["roleRef"], "name": "test-less"}
+        hub.kube.apply(f"{own}/rolebindings", "test-nobody-test-less", {"roleRef": role, "subjects": binding["subjects"]})
+
+
 def test_without_the_right_to_read_them(hub, fake, start_controller):
     """The others work, and the scorer says what is missing."""
     in_parallel(hub.add_cluster, ["c1"])
@@ -106,15 +119,41 @@ def test_without_the_right_to_read_them(hub, fake, start_controller):
     hub.apply_scorer("all", full(serve(fake, "/all", "all")))
     hub.apply_scorer("s", full(serve(fake, "/cpu", "cpu"), placements=["us"]))
     user = limited_user(hub, ["c1"])
-    own = f"{RBAC}/namespaces/{HUB_NAMESPACE}"
-    name = "test-nobody-dynamic-scoring-controller"
-    less = [r for r in hub.kube.find(f"{own}/roles/dynamic-scoring-controller")["rules"] if "placements" not in r["resources"]]
-    hub.kube.apply(f"{own}/roles", "test-less", {"rules": less})
-    binding = hub.kube.find(f"{own}/rolebindings/{name}")
-    hub.kube.delete(f"{own}/rolebindings/{name}")
-    role = {**binding["roleRef"], "name": "test-less"}
-    hub.kube.apply(f"{own}/rolebindings", "test-nobody-test-less", {"roleRef": role, "subjects": binding["subjects"]})
+    rights(hub, without=["placements"])
     start_controller(kubeconfig=user)
     hub.wait_scores("c1", "all")
     message = hub.wait_scorer("s", "Distributed", "False", "PlacementsUnreadable")[2]
     assert "list placements" in message and "forbidden" in message
+
+
+@pytest.fixture
+def decided(hub):
+    """A Placement that has decided on c1."""
+    place(hub, "mine", "us")
+    body = {"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "PlacementDecision"}
+    metadata = {"name": "mine-decision-1", "labels": {OF_PLACEMENT: "mine"}}
+    hub.kube.call("POST", HERE[DECISIONS], {**body, "metadata": metadata})
+    status = {"decisions": [{"clusterName": "c1", "reason": ""}]}
+    hub.patch(f"{HERE[DECISIONS]}/mine-decision-1/status", {"status": status})
+    yield
+    hub.kube.delete(f"{HERE[DECISIONS]}/mine-decision-1")
+    hub.kube.delete(f"{HERE[PLACEMENTS]}/mine")
+
+
+def test_after_the_right_was_taken_away(hub, fake, decided, start_controller):
+    """The last decisions stay, and the scorer says that it does not follow others, until it can."""
+    in_parallel(hub.add_cluster, ["c1", "c2"])
+    hub.configure()
+    hub.apply_scorer("s", full(serve(fake, "/cpu", "cpu"), placements=["mine"]))
+    user = limited_user(hub, ["c1", "c2"])
+    rights(hub)
+    start_controller(kubeconfig=user)
+    hub.wait_scores("c1", "cpu")
+    rights(hub, without=["placements"])
+    hub.kube.pause()  # a stream outlives the right to open it
+    hub.kube.resume()
+    message = hub.wait_scorer("s", "Distributed", "False", "PlacementsUnreadable", LONG)[2]
+    assert "list placements" in message and "forbidden" in message and "selected for 1 cluster" in message
+    rights(hub)
+    hub.wait_scorer("s", "Distributed", "False", "Progressing", LONG)
+    assert hub.score_names("c1") == ["cpu"] and not hub.score_names("c2")

@@ -12,12 +12,15 @@
 #include "exporter/base/map.h"
 #include "exporter/base/text.h"
 
-/* Why Placements or their decisions have never been read; NULL: they have. */
+/* Why Placements or their decisions cannot be read; NULL: they can, or that is only interrupted. */
 static const char *placements_error(const struct observed *seen)
 {
-    for (enum hub_kind kind = HUB_PLACEMENTS; kind <= HUB_DECISIONS; kind++)
-        if (!kube_watch_synced(seen->watches[kind]))
-            return kube_watch_error(seen->watches[kind]) ?: "not listed yet";
+    for (enum hub_kind kind = HUB_PLACEMENTS; kind <= HUB_DECISIONS; kind++) {
+        const struct kube_watch *w = seen->watches[kind];
+
+        if (!kube_watch_synced(w) || observed_is_refused(seen, kind))
+            return kube_watch_error(w) ?: "not listed yet";
+    }
     return NULL;
 }
 

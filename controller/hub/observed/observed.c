@@ -33,16 +33,22 @@ bool hub_kind_is_everywhere(enum hub_kind kind)
     return kind >= HUB_CLUSTERS && kind <= HUB_ADDONS;
 }
 
-/* The API server has no such kind, or refuses to show it. */
-static bool kind_is_hopeless(const struct kube_watch *w)
+bool hub_kind_is_of_placements(enum hub_kind kind)
 {
-    return kube_watch_refused(w) == KUBE_NO_KIND || kube_watch_refused(w) == KUBE_FORBIDDEN;
+    return kind == HUB_PLACEMENTS || kind == HUB_DECISIONS;
+}
+
+bool observed_is_refused(const struct observed *seen, enum hub_kind kind)
+{
+    enum kube_verdict refused = kube_watch_refused(seen->watches[kind]);
+
+    return refused == KUBE_NO_KIND || refused == KUBE_FORBIDDEN;
 }
 
 /* Nobody misses the kinds of Placements while no scorer names one. */
 static bool kind_is_unused(const struct observed *seen, enum hub_kind kind)
 {
-    return (kind == HUB_PLACEMENTS || kind == HUB_DECISIONS) && !scorers_use_placements(&seen->scorers);
+    return hub_kind_is_of_placements(kind) && !scorers_use_placements(&seen->scorers);
 }
 
 bool observed_has_listed(const struct observed *seen, enum hub_kind kind)
@@ -53,8 +59,8 @@ bool observed_has_listed(const struct observed *seen, enum hub_kind kind)
         return true;
     if (kind == HUB_ADDONS)
         return kube_watch_error(w);
-    if (kind == HUB_PLACEMENTS || kind == HUB_DECISIONS)
-        return kind_is_unused(seen, kind) || kind_is_hopeless(w);
+    if (hub_kind_is_of_placements(kind))
+        return kind_is_unused(seen, kind) || observed_is_refused(seen, kind);
     return false;
 }
 
@@ -80,7 +86,7 @@ static bool kind_is_outdated(const struct observed *seen, enum hub_kind kind)
 {
     const struct kube_watch *w = seen->watches[kind];
 
-    if (!seen->is_outdated[kind] || kind_is_hopeless(w))
+    if (!seen->is_outdated[kind] || observed_is_refused(seen, kind))
         return false;
     if (!mono_before(kube_watch_listed(w), seen->took_over_at))
         return false;
@@ -119,7 +125,7 @@ const char *observed_error(const struct observed *seen, enum hub_kind kind)
 
     if (kind == HUB_ADDONS && kube_watch_refused(w) == KUBE_NO_KIND)
         return NULL;
-    if (kind_is_unused(seen, kind) && kind_is_hopeless(w))
+    if (kind_is_unused(seen, kind) && observed_is_refused(seen, kind))
         return NULL;
     return kube_watch_error(w);
 }
@@ -129,7 +135,7 @@ const char *observed_error(const struct observed *seen, enum hub_kind kind)
 static void review_decisions(struct observed *seen, mono_ms now)
 {
     struct kube_watch *w = seen->watches[HUB_DECISIONS];
-    mono_ms listed = kind_is_hopeless(w) ? now : kube_watch_listed(w);
+    mono_ms listed = observed_is_refused(seen, HUB_DECISIONS) ? now : kube_watch_listed(w);
 
     decisions_review(&seen->decisions, &seen->scorers, &seen->clusters, listed, now);
     if (decisions_await_list(&seen->decisions))

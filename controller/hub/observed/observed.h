@@ -40,6 +40,8 @@ const char *hub_kind_word(enum hub_kind kind);
 const struct kube_resource *hub_kind_resource(enum hub_kind kind);
 /* Whether it is watched in all namespaces, rather than in the controller's own. */
 bool hub_kind_is_everywhere(enum hub_kind kind);
+/* Whether only scorers with spec.placements need it. */
+bool hub_kind_is_of_placements(enum hub_kind kind);
 
 /* Whether the kind's objects have been listed, or need not be: add-ons only if they can be. */
 bool observed_has_listed(const struct observed *seen, enum hub_kind kind);
@@ -54,6 +56,8 @@ bool observed_has_caught_up(struct observed *seen);
 /* Appends the kinds that a leader waits for: those that have never been listed, or after these, those that
  * are not known yet as they were at the takeover. */
 void observed_put_awaited(const struct observed *seen, struct buf *into);
+/* Whether the API server has no such kind, or refuses to show it. */
+bool observed_is_refused(const struct observed *seen, enum hub_kind kind);
 /* Why a kind of objects cannot be watched; NULL when it can, need not be, or nothing is known yet. */
 const char *observed_error(const struct observed *seen, enum hub_kind kind);
 /* Before a plan, also on a standby, which may take over at any moment: what changes by time alone. Returns

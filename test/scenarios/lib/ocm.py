@@ -20,6 +20,7 @@ DECISIONS = "apis/cluster.open-cluster-management.io/v1beta1/namespaces/default/
 SETS = "apis/cluster.open-cluster-management.io/v1beta2/managedclustersets"
 BINDINGS = "apis/cluster.open-cluster-management.io/v1beta2/namespaces/default/managedclustersetbindings"
 SET_LABEL = "cluster.open-cluster-management.io/clusterset"
+OF_PLACEMENT = "cluster.open-cluster-management.io/placement"  # a label of PlacementDecisions
 CERTIFICATES, TOKENS = "csr", "token"  # what add-ons get for the hub; tokens since OCM 1.2
 CRDS = "apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WEBHOOKS = "apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
