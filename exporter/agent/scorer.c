@@ -364,15 +364,18 @@ static void scorer_expire(struct scorer *s)
 }
 
 /* With staleAfterIntervals of 1, scores expire while the round that renews them is running. Unless that round
- * fails or hangs, they stay exposed until it ends. */
+ * fails or hangs, they stay exposed until it ends, but no longer than for an interval: changes of the summary
+ * may begin one round after the other. */
 static void on_expire_timer(struct timer *t)
 {
     struct scorer *s = CONTAINER_OF(t, struct scorer, expire);
     mono_ms now = loop_now(s->loop), late = mono_add(s->due, s->summary.interval_ms);
-    bool renewing = !s->summary.suspended_since && s->status.failures == 0 && !mono_before(now, s->due) &&
-                    mono_before(now, late);
+    mono_ms last = mono_add(s->expires_at, s->summary.interval_ms);
+    bool renewing = !s->summary.suspended_since && s->status.failures == 0 && !mono_before(now, s->due);
 
-    if (renewing)
+    if (mono_before(last, late))
+        late = last;
+    if (renewing && mono_before(now, late))
         loop_timer_set(s->loop, t, late);
     else
         scorer_expire(s);

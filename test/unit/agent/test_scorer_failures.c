@@ -161,6 +161,22 @@ static void expires_scores_after_three_intervals(void **state)
     assert_true(metric_value(w->metrics, "dynamic_scoring_expired_total{score_name=\"s\"}") == 1);
 }
 
+/* Each change begins a round, which could renew the scores, and cancels the one before. */
+static void expires_scores_while_changes_cut_rounds_short(void **state)
+{
+    struct world *w = *state;
+
+    first_round(w);
+    fake_default(w->api, (struct fake_answer){.mode = FAKE_HANG});
+    for (int64_t ms = 0; ms < 4 * 60000; ms += 40000) {
+        scorer_change(w->scorer, &w->summary);
+        pass(w, 40000);
+    }
+    assert_int_equal(w->withdrawn, 1);
+    assert_int_equal(w->ended, 1);
+    assert_int_equal(scorer_state(w->scorer), SCORER_STALE);
+}
+
 static void says_why_there_are_no_scores_while_a_round_hangs(void **state)
 {
     struct world *w = *state;
@@ -250,6 +266,7 @@ int main(void)
         T(retries_a_permanent_failure_at_the_next_round),
         T(honours_retry_after),
         T(expires_scores_after_three_intervals),
+        T(expires_scores_while_changes_cut_rounds_short),
         T(says_why_there_are_no_scores_while_a_round_hangs),
         T(names_the_limit_and_its_number),
         T(names_no_setting_for_the_limit_of_headers),
