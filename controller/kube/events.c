@@ -1,6 +1,7 @@
-/* Owns a queue whose keys are the events themselves, as JSON, and its one call under way. On the loop,
- * called by whoever computes conditions. Nobody waits for an Event, and none is sent twice on purpose: one
- * that the API server refuses is counted and dropped. */
+/* Owns a queue whose keys are the events themselves, as JSON, its one call under way, and how many Events
+ * objects have had. On the loop, called by whoever computes conditions. Nobody waits for an Event, and none
+ * is sent twice on purpose: one that the API server refuses is counted and dropped, and so is one too many
+ * about an object. */
 #include "controller/kube/events.h"
 
 #include "controller/kube/answer.h"
@@ -13,13 +14,29 @@
 #include "controller/kube/time.h"
 #include "controller/kube/verdict.h"
 #include "exporter/base/alloc.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/hash.h"
 #include "exporter/base/invariant.h"
 #include "exporter/base/random.h"
 #include "exporter/base/utf8.h"
 
 #include <stdio.h>
 
-enum { MAX_WAITING = 512, MAX_RETRY_MS = 30 * 1000, NOTE_BYTES = 1024, WORD_BYTES = 128 };
+enum {
+    MAX_WAITING = 512,
+    MAX_RETRY_MS = 30 * 1000,
+    NOTE_BYTES = 1024,
+    WORD_BYTES = 128,
+    OBJECTS = 128,       /* whose Events are counted */
+    BURST = 25,          /* Events about one of them at once, */
+    EACH_MS = 10 * 1000, /* then one in this time */
+};
+
+/* How many more Events an object may have: a bucket of BURST tokens. */
+struct event_bucket {
+    uint64_t object; /* event_object(); 0: none */
+    mono_ms full_at; /* when all its tokens are back */
+};
 
 struct kube_events {
     struct kube *kube;
@@ -28,6 +45,7 @@ struct kube_events {
     struct kube_queue *queue;
     const char *sending; /* the active key */
     struct kube_call *call;
+    struct event_bucket buckets[OBJECTS];
     uint64_t dropped;
 };
 
@@ -120,11 +138,51 @@ static char *event_text(const struct kube_events *e, const struct kube_event *ev
     return json_dumps(event, JSON_COMPACT);
 }
 
+static uint64_t event_object(const struct kube_event *ev)
+{
+    const char *const parts[] = {ev->kind, kube_namespace(ev->about), kube_name(ev->about),
+                                 kube_uid(ev->about)};
+    uint64_t h = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+        h = hash_chain(h, str_of(parts[i]));
+    return h;
+}
+
+/* The object's bucket. Of more objects than there are buckets, the fullest one is taken: it has the least to
+ * forget. */
+static struct event_bucket *event_bucket(struct kube_events *e, uint64_t object)
+{
+    struct event_bucket *fullest = &e->buckets[0];
+
+    for (size_t i = 0; i < OBJECTS; i++) {
+        if (e->buckets[i].object == object)
+            return &e->buckets[i];
+        if (mono_before(e->buckets[i].full_at, fullest->full_at))
+            fullest = &e->buckets[i];
+    }
+    *fullest = (struct event_bucket){.object = object};
+    return fullest;
+}
+
+/* Something that comes and goes all the time would fill the store with Events. */
+static bool event_take_token(struct kube_events *e, uint64_t object)
+{
+    struct event_bucket *b = event_bucket(e, object);
+    mono_ms now = kube_now(e->kube), full_at;
+
+    full_at = mono_add(mono_before(now, b->full_at) ? b->full_at : now, EACH_MS);
+    if (mono_diff(now, full_at) > (int64_t)BURST * EACH_MS)
+        return false;
+    b->full_at = full_at;
+    return true;
+}
+
 void kube_events_add(struct kube_events *e, const struct kube_event *ev)
 {
     CLEANUP(cleanup_free) char *text = NULL;
 
-    if (kube_queue_length(e->queue) >= MAX_WAITING) {
+    if (kube_queue_length(e->queue) >= MAX_WAITING || !event_take_token(e, event_object(ev))) {
         e->dropped++;
         return;
     }
