@@ -84,7 +84,8 @@ def test_a_status(hub, fake, start_controller):
 
 @pytest.mark.parametrize("pause", [AT_ONCE, LATE])
 def test_a_manifestwork(hub, fake, start_controller, pause):
-    """The DynamicScoringConfig is not Ready then: no second Event says so, even if it was Ready until the fight began."""
+    """The DynamicScoringConfig is not Ready then: no second Event says so, even if it was Ready until the fight began. The
+    DynamicScorer has one of its own, even if it was Progressing until then."""
     distributed(hub, fake, start_controller)
     label = "dynamic-scoring.open-cluster-management.io/managed-by"
 
@@ -102,10 +103,12 @@ def test_a_manifestwork(hub, fake, start_controller, pause):
         failing = f"c1: ManifestWork not written: another {words}"
         assert failing in hub.wait_scorer("s", "Scoring", "Unknown", says="failing on 1")[2]
         hub.wait_config("Ready", "False", "WriteConflict", says=words)
+        hub.wait_scorer("s", "Ready", "False", "WriteConflict", says=words)
     hub.wait_config("Distributed", "False", "Progressing", 2 * LONG)
     hub.wait_scorer("s", "Distributed", "False", "Progressing")
     wait_until(lambda: events_of(hub, CONFIG, "Ready"), "the end is told")  # after all that was told before
     assert words in the_conflict(hub, CONFIG)
+    assert words in the_conflict(hub, "s")
 
 
 def test_a_finalizer(hub, fake, start_controller):

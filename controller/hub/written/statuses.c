@@ -73,13 +73,16 @@ static const struct {
     {"UniqueScoreName", false}, {"Scoring", false},     {"Ready", false},
 };
 
+/* Nobody was told of a reason that passes: what follows is news if it is a failure, and otherwise not. */
 static bool event_is_due(const json_t *was, const json_t *is, bool from_unknown)
 {
+    bool was_passing = hub_reason_passes(cstr(kube_str(was, "reason", NULL)));
+
     if (hub_reason_passes(cstr(kube_str(is, "reason", NULL))))
         return false;
     if (kube_condition_is(is, "False"))
-        return !kube_condition_is(was, "False");
-    if (!kube_condition_is(is, "True") || hub_reason_passes(cstr(kube_str(was, "reason", NULL))))
+        return was_passing || !kube_condition_is(was, "False");
+    if (!kube_condition_is(is, "True") || was_passing)
         return false;
     return kube_condition_is(was, "False") || (from_unknown && kube_condition_is(was, "Unknown"));
 }
