@@ -12,6 +12,11 @@ from lib.wait import LONG, wait_until
 
 CLUSTERS = "apis/cluster.open-cluster-management.io/v1/managedclusters"
 ADDONS = "apis/addon.open-cluster-management.io/v1alpha1/namespaces/{}/managedclusteraddons"
+MANAGED_CLUSTER = {
+    "apiVersion": "cluster.open-cluster-management.io/v1",
+    "kind": "ManagedCluster",
+    "spec": {"hubAcceptsClient": True},
+}
 ADDON_WORKS = "apis/work.open-cluster-management.io/v1/namespaces/{}/manifestworks"
 
 
@@ -42,7 +47,9 @@ class Fleet:
 
 
 def join(hub, name, managed, folder, stack, for_addons):
-    """Registers a cluster, as `clusteradm join` does; the hub accepts what its admin registers."""
+    """Registers a cluster, as an import does: the hub's admin makes the ManagedCluster. The agent would make it as well, but no
+    longer tries once it has its certificate, which comes first where the machine is busy."""
+    hub.call("POST", CLUSTERS, {**MANAGED_CLUSTER, "metadata": {"name": name}})
     grant(managed, WORK_AGENT, *WORK_AGENT_ROLES)
     bind(managed, WORK_AGENT, "admin")
     aggregate(managed)
