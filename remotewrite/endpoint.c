@@ -201,7 +201,10 @@ static void thread_open_spool(struct endpoint *e)
 
     if (queue_open(e->queue, loop_now(e->loop))) {
         thread_log_opened(e, thread_samples_lost(e) - before);
-        intake_attach(e->intake);
+        if (e->draining)
+            intake_attach_standby(e->intake);
+        else
+            intake_attach(e->intake, loop_wall(e->loop).ms);
         return;
     }
     now = queue_stats(e->queue);

@@ -50,6 +50,7 @@ struct intake {
     struct map by_name; /* the lanes, for finding one */
     TAILQ_HEAD(, intake_lane) lanes;
     struct families families;
+    bool has_loaded; /* what the previous run has left */
     bool save_failed;
 };
 
@@ -151,7 +152,7 @@ static void intake_save(struct intake *in)
     in->save_failed = r < 0;
 }
 
-/* A set of the previous run replaces the one before it. */
+/* A set of the previous run replaces the one before it, unless the lane has gone on without it. */
 static void lane_load(void *arg, struct str name, struct frames *frames)
 {
     struct intake_lane *l = lane_make(arg, name);
@@ -163,14 +164,21 @@ static void lane_load(void *arg, struct str name, struct frames *frames)
     *frames = (struct frames){0};
 }
 
-void intake_attach(struct intake *in)
+/* Stores the active series of all lanes. */
+static void intake_store_all(struct intake *in)
 {
     struct intake_lane *l;
 
-    queue_load_active(in->queue, lane_load, in);
     TAILQ_FOREACH (l, &in->lanes, entry)
         active_set_replace(&l->active);
     intake_save(in);
+    in->has_loaded = true;
+}
+
+void intake_attach_standby(struct intake *in)
+{
+    queue_load_active(in->queue, lane_load, in);
+    intake_store_all(in);
 }
 
 static void lane_free(struct intake *in, struct intake_lane *l)
@@ -249,6 +257,45 @@ static void lane_end_labels(struct intake *in, const struct intake_lane *l, cons
 
     label_bytes_distil(was, now);
     lane_end_series(in, l, was, at_ms);
+}
+
+/* The spool has been opened at that time. */
+struct intake_loading {
+    struct intake *in;
+    int64_t at_ms;
+};
+
+/* The spool was opened only after the lane's first batch: what the previous run had, and the lane lacks, has
+ * ended meanwhile. */
+static void lane_load_or_end(void *arg, struct str name, struct frames *before)
+{
+    const struct intake_loading *x = arg;
+    struct intake_lane *l = lane_make(x->in, name);
+    CLEANUP(cleanup_label_bytes_free) struct label_bytes *was = NULL, *now = NULL;
+
+    if (!l->is_settled) {
+        lane_load(x->in, name, before);
+        return;
+    }
+    was = frames_labels(before);
+    now = frames_labels(&l->frames);
+    label_bytes_distil(was, now);
+    lane_end_series(x->in, l, was, queue_next_ms(x->in->queue, l->name, x->at_ms));
+}
+
+/* What a run had stored before it lost the spool for a while has got its markers since. As for
+ * intake_commit(): markers first, then the active series. */
+void intake_attach(struct intake *in, int64_t at_ms)
+{
+    struct intake_loading x = {in, at_ms};
+
+    if (in->has_loaded) {
+        intake_attach_standby(in);
+        return;
+    }
+    queue_load_active(in->queue, lane_load_or_end, &x);
+    queue_sync(in->queue);
+    intake_store_all(in);
 }
 
 /* Queues stale markers for the series of a frame, which are active no more. */

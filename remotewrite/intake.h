@@ -14,8 +14,11 @@ enum { INTAKE_GRACE_MS = 5 * 60 * 1000 };
 
 /* Nothing is owned. */
 struct intake *intake_new(const struct rw_endpoint_config *c, struct queue *q);
-/* The queue has opened a spool: loads what was active before, and stores what is. */
-void intake_attach(struct intake *in);
+/* The queue has opened a spool: loads what was active before, and stores what is. If scorers have had batches
+ * by then, queues stale markers for their series of the previous run that are gone. */
+void intake_attach(struct intake *in, int64_t at_ms);
+/* Likewise while another agent leads, whose series they may be: without markers. */
+void intake_attach_standby(struct intake *in);
 struct intake *intake_free(struct intake *in);
 /* From now on, this configuration counts. intake_renew() follows for each scorer. */
 void intake_configure(struct intake *in, const struct rw_endpoint_config *c);

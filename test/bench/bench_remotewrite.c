@@ -216,7 +216,7 @@ static void measure_rounds(const struct work *w, const char *dir)
     r.queue = queue_new(&o);
     must(queue_open(r.queue, (mono_ms){1}));
     r.intake = intake_new(&w->config, r.queue);
-    intake_attach(r.intake);
+    intake_attach(r.intake, AT);
     for (size_t i = 0; i < ARRAY_SIZE(fresh); i++) {
         make_batches(&r, fresh[i]);
         measure_print(measure_mean_ms(take_round, &r, ROUNDS), "round_%d_ms", fresh[i]);

@@ -23,7 +23,8 @@ struct run {
     struct intake *intake;
 };
 
-static void begin(struct run *r, const char *dir, const char *config)
+/* Whose folder cannot be opened yet. */
+static void begin_closed(struct run *r, const char *dir, const char *config)
 {
     struct queue_options o = {
         .dir = dir, .segment_bytes = 1 << 20, .max_bytes = 1 << 26, .memory_bytes = 1 << 20};
@@ -32,9 +33,19 @@ static void begin(struct run *r, const char *dir, const char *config)
     (void)snprintf(yaml, sizeof(yaml), "[{url: 'http://h/', name: hub%s}]", config);
     r->config = rw_endpoint(yaml);
     r->queue = queue_new(&o);
-    assert_true(queue_open(r->queue, (mono_ms){1}));
     r->intake = intake_new(r->config, r->queue);
-    intake_attach(r->intake);
+}
+
+static void open_folder(struct run *r, int64_t at_ms)
+{
+    assert_true(queue_open(r->queue, (mono_ms){1}));
+    intake_attach(r->intake, at_ms);
+}
+
+static void begin(struct run *r, const char *dir, const char *config)
+{
+    begin_closed(r, dir, config);
+    open_folder(r, START);
 }
 
 static void end(struct run *r)
@@ -119,6 +130,61 @@ static void ends_series_that_do_not_come_back_after_a_standby(void **state)
     assert_drained(&r, 10, 0);
     intake_grace(r.intake, (mono_ms){1000 + INTAKE_GRACE_MS}, START + 3000);
     assert_drained(&r, 0, 5);
+    end(&r);
+    rw_folder_done(dir);
+}
+
+/* A folder that opens only after the first batch, as another process holds it: what is gone since the crash
+ * has an end, and what was never back as well. */
+static void ends_series_that_are_gone_when_the_spool_opens_late(void **state)
+{
+    char *dir = rw_folder();
+    struct record *rec;
+    struct run r;
+
+    (void)state;
+    begin(&r, dir, "");
+    publish(&r, "a", 10, START);
+    publish(&r, "gone", 5, START);
+    assert_drained(&r, 15, 0);
+    end(&r); /* a crash */
+    begin_closed(&r, dir, "");
+    publish(&r, "a", 7, START + 2000);
+    assert_drained(&r, 7, 0);
+    open_folder(&r, START + 1000); /* by a clock that was set back */
+    rec = queue_pick(r.queue, START);
+    assert_non_null(rec);
+    assert_int_equal(rec->head.kind, RECORD_MARKERS);
+    assert_int_equal(rec->head.samples, 3);
+    assert_true(rec->head.first_ms > START + 2000);
+    queue_finish(r.queue, rec);
+    assert_drained(&r, 0, 0);
+    intake_grace(r.intake, (mono_ms){1000}, START + 3000);
+    intake_grace(r.intake, (mono_ms){1000 + INTAKE_GRACE_MS}, START + 3000);
+    assert_drained(&r, 0, 5);
+    end(&r);
+    begin(&r, dir, "");
+    assert_int_equal(intake_series(r.intake), 7);
+    end(&r);
+    rw_folder_done(dir);
+}
+
+/* Another agent may have them by now. */
+static void ends_nothing_on_a_standby_whose_spool_opens_late(void **state)
+{
+    char *dir = rw_folder();
+    struct run r;
+
+    (void)state;
+    begin(&r, dir, "");
+    publish(&r, "a", 10, START);
+    assert_drained(&r, 10, 0);
+    end(&r); /* a crash */
+    begin_closed(&r, dir, "");
+    publish(&r, "a", 7, START + 2000);
+    assert_true(queue_open(r.queue, (mono_ms){1}));
+    intake_attach_standby(r.intake);
+    assert_drained(&r, 7, 0);
     end(&r);
     rw_folder_done(dir);
 }
@@ -828,6 +894,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ends_series_that_do_not_come_back_after_a_crash),
         cmocka_unit_test(ends_series_that_do_not_come_back_after_a_standby),
+        cmocka_unit_test(ends_series_that_are_gone_when_the_spool_opens_late),
+        cmocka_unit_test(ends_nothing_on_a_standby_whose_spool_opens_late),
         cmocka_unit_test(ends_series_whose_labels_changed_over_a_crash),
         cmocka_unit_test(ends_every_series_at_a_clean_stop),
         cmocka_unit_test(writes_no_markers_for_an_unchanged_set),
