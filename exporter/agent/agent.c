@@ -33,6 +33,10 @@ struct agent {
     mono_ms own_at;   /* last rendered */
     bool has_text;    /* the summaries are not those of the file */
     struct buf piped; /* the text of a file that is a pipe, which can be read only once */
+    /* The newest ConfigMap, if it is not in force: its lists wait for a valid file, or are invalid. */
+    struct config *waiting;   /* NULL: none does */
+    const char *waiting_of;   /* "namespace/name"; NULL: from nowhere */
+    char *configmap_problems; /* NULL: its lists are valid */
 };
 
 struct agent_totals agent_totals(const struct agent_state *a)
@@ -254,7 +258,8 @@ static void swap_summaries(struct config *a, struct config *b)
     b->summaries = was;
 }
 
-/* Applies *c if r is 0, and reports the outcome to the caller, the log, the status page and the metrics. */
+/* Applies *c if r is 0, and reports the outcome to the caller, the log, the status page and the metrics. That
+ * of a file does not end what is wrong with the ConfigMap. */
 static int finish_reload(struct agent *a, int r, struct config **c, struct problems *p, struct buf *ret_why)
 {
     struct reload_status *reload = &a->state.reload;
@@ -271,22 +276,46 @@ static int finish_reload(struct agent *a, int r, struct config **c, struct probl
     }
     if (ret_why)
         buf_put_str(ret_why, buf_str(&text));
+    buf_puts(&text, cstr(a->configmap_problems));
+    if (buf_failed(&text) < 0)
+        buf_clear(&text);
     free(reload->problems);
-    *reload = (struct reload_status){.ok = r == 0,
+    *reload = (struct reload_status){.ok = r == 0 && !a->configmap_problems,
                                      .at_ms = loop_wall(a->state.loop).ms,
                                      .problems = text.n ? str_dup(buf_str(&text)) : NULL};
-    metric_add(a->state.metrics, METRIC_CONFIG_RELOADS, LV(reload->ok ? "success" : "failure"), 1);
+    metric_add(a->state.metrics, METRIC_CONFIG_RELOADS, LV(r == 0 ? "success" : "failure"), 1);
     metric_set(a->state.metrics, METRIC_CONFIG_OK, LV_NONE, reload->ok);
-    if (reload->ok)
+    if (r == 0)
         metric_set(a->state.metrics, METRIC_CONFIG_TIME, LV_NONE, (double)reload->at_ms / 1000);
     agent_render_own(a); /* now: metrics of removed scorers go with their scores */
-    if (reload->ok)
+    if (r == 0)
         log_info("configuration applied", problems_origin(p), L_INT("scorers", a->state.config->summaries.n));
     else
         log_error(a->state.config ? "configuration rejected, the last valid one stays active"
                                   : "configuration rejected",
                   problems_origin(p), L_INT("errors", p->errors));
+    if (r == 0 && a->configmap_problems)
+        log_warn("the ConfigMap stays rejected, its last valid lists stay active");
     return r;
+}
+
+static void agent_forget_newest(struct agent *a)
+{
+    a->waiting = config_free(a->waiting);
+    free(TAKE_PTR(a->configmap_problems));
+}
+
+/* Gives the file's configuration the summaries of the ConfigMap: the newest, if they have waited for it. */
+static void agent_take_summaries(struct agent *a, struct config *c)
+{
+    if (a->waiting) {
+        swap_summaries(c, a->waiting);
+        a->state.configmap = a->waiting_of;
+        a->has_text = true;
+        a->waiting = config_free(a->waiting);
+    } else if (a->has_text) {
+        swap_summaries(c, a->state.config); /* which is about to go */
+    }
 }
 
 int agent_reload(struct agent *a, struct buf *ret_why)
@@ -299,8 +328,8 @@ int agent_reload(struct agent *a, struct buf *ret_why)
     if (a->piped.n)
         log_warn("configuration not read again: the file is a pipe", L_STR("file", a->options->config_file));
     r = load_options(a, &c, &p);
-    if (r == 0 && a->has_text)
-        swap_summaries(c, a->state.config); /* which is about to go */
+    if (r == 0)
+        agent_take_summaries(a, c);
     return finish_reload(a, r, &c, &p, ret_why);
 }
 
@@ -312,23 +341,27 @@ static int agent_apply_lists(struct agent *a, struct problems *p, const char *co
     CLEANUP(problems_done) struct problems base_problems = {0};
     int r;
 
+    agent_forget_newest(a);
     problems_init(&base_problems, a->options->config_file ? a->options->config_file : "flags");
     if (str_eq(str_trim(summaries), STR("null"))) /* as Go writes an empty list */
         summaries = STR("[]");
     r = config_parse(&listed, summaries, a->options->section, p)
             ?: config_parse(&listed_suspended, suspended.n ? suspended : STR("[]"), a->options->section, p);
-    if (r == 0) { /* what the file and the flags say besides the summaries */
-        r = load_options(a, &c, &base_problems);
-        problems_log(&base_problems);
-        if (r < 0)
-            problems_add(p, PROBLEM_ERROR, 0, 0, "%s is invalid, see the log", base_problems.file);
+    if (r < 0) {
+        r = finish_reload(a, r, &c, p, NULL);
+        a->configmap_problems = xstrdup(cstr(a->state.reload.problems));
+        return r;
     }
-    if (r == 0) {
-        summaries_append(&listed->summaries, &listed_suspended->summaries);
-        swap_summaries(c, listed);
-        a->state.configmap = configmap;
-        a->has_text = true;
-    }
+    summaries_append(&listed->summaries, &listed_suspended->summaries);
+    a->waiting = TAKE_PTR(listed);
+    a->waiting_of = configmap;
+    /* What the file and the flags say besides the summaries. */
+    r = load_options(a, &c, &base_problems);
+    problems_log(&base_problems);
+    if (r < 0)
+        problems_add(p, PROBLEM_ERROR, 0, 0, "%s is invalid, see the log", base_problems.file);
+    else
+        agent_take_summaries(a, c);
     return finish_reload(a, r, &c, p, NULL);
 }
 
@@ -463,6 +496,7 @@ struct agent *agent_free(struct agent *a)
     (void)metrics_free(a->state.metrics);
     (void)config_free(a->state.config);
     free(a->state.reload.problems);
+    agent_forget_newest(a);
     buf_done(&a->piped);
     free(a);
     return NULL;

@@ -33,11 +33,13 @@ MUST_USE int agent_new(struct agent **ret, struct loop *loop, const struct agent
 struct agent *agent_free(struct agent *a);
 
 /* Reads the file and applies it: unchanged scorers continue, changed ones restart, and scores of removed ones
- * are withdrawn. On failure nothing changes. Appends every problem to *ret_why (may be NULL), a line each.
- * -EINVAL if the file is invalid, -ENOMEM. */
+ * are withdrawn. A ConfigMap that was rejected because of the file is applied with it. On failure nothing
+ * changes. Appends every problem to *ret_why (may be NULL), a line each. -EINVAL if the file is invalid,
+ * -ENOMEM. */
 MUST_USE int agent_reload(struct agent *a, struct buf *ret_why);
 /* Likewise with the ConfigMap's lists of summaries and of suspended ones, which replace the file's from then
- * on and may be empty. `name`: "namespace/name", not copied. */
+ * on and may be empty. What is wrong with them stays in the status until others are given, whatever the file
+ * says. `name`: "namespace/name", not copied. */
 MUST_USE int agent_apply_configmap(struct agent *a, const char *name, struct str summaries,
                                    struct str suspended);
 /* Until the ConfigMap is read: what the file says but for its summaries. */

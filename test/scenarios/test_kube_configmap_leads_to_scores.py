@@ -57,6 +57,8 @@ def test_a_broken_configmap_keeps_the_last_good_one(kube, fake, start_agent):
     kube.configure(text='[{"scoreName": "a", "scoringInterval": "x"}]')
     agent.wait_until(lambda: kube.report().get("configurationInForce") is False, "the report says that it was refused")
     assert "scoringInterval" in kube.report()["configurationProblems"]
+    assert agent.reload().status == 200, "of the file"
+    assert agent.status()["config"]["ok"] is False, "the ConfigMap stays rejected"
     assert agent.scores("a") == [({}, 1)]
     assert kube.items("a") == {"a": 1}
     kube.configure(summary("a", fake.on("/t", results({}, 5)), interval=600))
