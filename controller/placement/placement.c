@@ -780,16 +780,26 @@ void placement_withdrawn(struct placement *p, const char *score_name)
         loop_timer_set(l, &s->late, loop_now(l));
 }
 
+/* The scorer, which runs, has no object, but may have had one. */
+static void placement_forget_object(const struct placement *p, const char *score_name)
+{
+    metric_remove(p->o.metrics, METRIC_PLACEMENT_ITEMS, LV(score_name));
+    metric_remove(p->o.metrics, METRIC_PLACEMENT_LAST_WRITE, LV(score_name));
+}
+
 static void placement_assign(struct placement *p, struct placement_scorer *scorer)
 {
     char object[OBJECT_NAME_MAX + 1];
     struct slot *s;
 
-    if (scorer->summary->destination != DESTINATION_PLACEMENT_SCORE)
+    if (scorer->summary->destination != DESTINATION_PLACEMENT_SCORE) {
+        placement_forget_object(p, scorer->score_name);
         return;
+    }
     (void)object_name(str_of(scorer->score_name), object);
     s = placement_find(p, object);
     if (s && s->scorer) {
+        placement_forget_object(p, scorer->score_name);
         log_warn("two scorers share one AddOnPlacementScore name: the first keeps it",
                  L_STR("object", object), L_STR("first", s->score_name), L_STR("second", scorer->score_name));
         return;
@@ -889,6 +899,8 @@ const char *placement_error(const struct placement *p, const struct summary *sum
 
     if (s)
         return cstr(s->write.last_error ?: s->contested);
+    if (!p->configured)
+        return "";
     return sum->destination == DESTINATION_PLACEMENT_SCORE
                ? "no AddOnPlacementScore: an earlier scorer uses the same object name"
                : "";

@@ -121,6 +121,8 @@ void slot_learn(struct slot *s, const json_t *object, unix_ms now)
     const json_t *status = kube_get(object, "status", NULL);
     json_t *scores = kube_list(status, "scores", NULL);
     bool is_ours_since = s->wanted && s->exists && s->found; /* what is there now may be what we wrote */
+    /* A finalizer of another holds it. Perhaps its scorer was removed: one that is added again is another. */
+    bool is_going = kube_get(object, "metadata", "deletionTimestamp", NULL);
 
     s->has_status |= json_array_size(kube_list(status, "conditions", NULL)) > 0;
     for (enum condition_type i = 0; i < CONDITIONS; i++) {
@@ -133,7 +135,7 @@ void slot_learn(struct slot *s, const json_t *object, unix_ms now)
         else if (kube_condition_is(is, cstr(kube_str(c, "status", NULL))))
             (void)json_object_set(c, "lastTransitionTime", json_object_get(is, "lastTransitionTime"));
     }
-    if (scores && !s->last && !is_ours_since)
+    if (scores && !s->last && !is_ours_since && !is_going)
         slot_take_found(s, status, scores, now);
 }
 

@@ -3,6 +3,7 @@
 #include "controller/kube/list_error.h"
 #include "controller/placement/adjust.h"
 #include "exporter/base/buf.h"
+#include "test/metric_value.h"
 #include "test/unit/placement/placement_world.h"
 #include "test/unit/placement/writes_world.h"
 
@@ -265,6 +266,27 @@ static void deletes_objects_without_a_scorer(void **state)
     assert_int_equal(fake_requests(w->f->server), 3);
 }
 
+/* It says where its scores go, and no longer that the hub has them. */
+static void deletes_the_object_of_a_scorer_that_has_another_destination(void **state)
+{
+    static const char items[] = "dynamic_scoring_placement_items{score_name=\"My_Score\"}";
+    static const char last[] =
+        "dynamic_scoring_placement_last_write_timestamp_seconds{score_name=\"My_Score\"}";
+    struct world *w = *state;
+
+    begin(w, "");
+    first_write(w);
+    assert_true(metric_value(w->metrics, items) == 1);
+    assert_true(metric_value(w->metrics, last) > 0);
+    push(w, SCORES, 200, "{}");
+    change_scorer(w, ", scoreDestination: None");
+    assert_asked(w, 5, "DELETE " SCORES "/my-score");
+    fake_kube_idle(w->f);
+    assert_true(metric_value(w->metrics, items) == 0);
+    assert_true(metric_value(w->metrics, last) == 0);
+    assert_int_equal(placement_behind(w->placement), 0);
+}
+
 /* A create whose answer said that it failed, and whose scorer is gone when that comes: the object is looked
  * for. */
 static void lose_a_create(struct world *w, const char *owner, bool is_deleted)
@@ -429,6 +451,36 @@ static void keeps_valid_scores_when_the_first_round_after_a_restart_fails(void *
     round_to(w, 10000);
     assert_asked(w, 5, "PATCH " SCORES "/my-score/status");
     assert_status(w, 5, -9, until(w, 180000), "False");
+}
+
+/* A finalizer of another holds the object, whose scorer was removed: one that is added again is another. */
+static void takes_no_scores_of_an_object_that_is_about_to_go(void **state)
+{
+    struct world *w = *state;
+    const char *going = fake_kube_text(
+        w->f,
+        "{\"metadata\":{\"namespace\":\"c1\",\"name\":\"my-score\",\"resourceVersion\":\"5\","
+        "\"deletionTimestamp\":\"2026-11-21T06:23:01Z\",\"finalizers\":[\"example.com/held\"],"
+        "\"labels\":{\"dynamic-scoring.open-cluster-management.io/managed-by\":\"agent\"},\"annotations\":{"
+        "\"dynamic-scoring.open-cluster-management.io/owner\":\"ns/addon\"}},\"status\":{\"scores\":["
+        "{\"name\":\"x\",\"value\":7}],\"validUntil\":\"%s\"}}",
+        until(w, 100000));
+
+    begin(w, "");
+    push(w, "/s", 500, "no");
+    push(w, SCORES, 409, "{\"kind\":\"Status\",\"reason\":\"AlreadyExists\",\"code\":409}");
+    push(w, SCORES, 200, going);
+    push(w, SCORES, 200, "{}");
+    add_scorer(w, ", fallbackScore: -9");
+    round_to(w, 2000);
+    assert_asked(w, 4, "GET " SCORES "/my-score");
+    assert_asked(w, 5, "PATCH " SCORES "/my-score/status");
+    assert_status(w, 5, -9, until(w, 180000), "False");
+    fake_kube_idle(w->f);
+    push(w, "/s", 500, "no");
+    round_to(w, 10000);
+    fake_kube_idle(w->f);
+    assert_int_equal(fake_requests(w->f->server), 7); /* nothing has changed */
 }
 
 static void assert_scored(struct world *w, size_t i, const char *reason, const char *words)
@@ -596,6 +648,7 @@ int main(void)
         TEST(writes_no_status_into_an_object_made_anew),
         TEST(writes_the_status_of_an_object_that_others_have_changed),
         TEST(deletes_objects_without_a_scorer),
+        TEST(deletes_the_object_of_a_scorer_that_has_another_destination),
         TEST(deletes_what_a_create_left_behind),
         TEST(leaves_what_another_has_created_meanwhile),
         TEST(deletes_what_an_earlier_life_left_behind),
@@ -604,6 +657,7 @@ int main(void)
         TEST(leaves_valid_scores_to_whoever_took_them_over),
         TEST(takes_back_scores_that_have_expired),
         TEST(keeps_valid_scores_when_the_first_round_after_a_restart_fails),
+        TEST(takes_no_scores_of_an_object_that_is_about_to_go),
         TEST(keeps_the_last_scores_of_an_empty_result_then_falls_back),
         TEST(falls_back_to_the_one_item_of_a_scorer_that_never_had_any),
         TEST(writes_an_empty_result_at_once_without_a_fallback),
