@@ -7,11 +7,13 @@
 #include "controller/kube/json.h"
 #include "controller/kube/list_error.h"
 #include "controller/kube/resource.h"
+#include "controller/kube/verdict.h"
 #include "controller/kube/watch.h"
 #include "exporter/agent/agent.h"
 #include "exporter/agent/config.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/invariant.h"
 #include "exporter/base/log.h"
@@ -24,6 +26,8 @@ struct agent_configmap {
     struct kube_watch *watch;
     char *shown; /* "namespace/name" */
     enum configmap_state state;
+    bool is_outdated; /* perhaps: this agent has begun to lead, and it has not been listed since */
+    mono_ms leads_since;
     char *adjustments;  /* the last valid list; NULL: none yet */
     json_t *first;      /* with `once`: the ConfigMap */
     struct timer apply; /* with `once`: when its Secrets have been read */
@@ -31,7 +35,56 @@ struct agent_configmap {
 
 enum configmap_state agent_configmap_state(const struct agent_configmap *c)
 {
-    return c ? c->state : CONFIGMAP_UNKNOWN;
+    if (!c || c->is_outdated)
+        return CONFIGMAP_UNKNOWN;
+    /* Its lists may have waited for a valid file. */
+    if (c->state == CONFIGMAP_UNKNOWN && agent_state(c->o.agent)->configmap)
+        return CONFIGMAP_READ;
+    return c->state;
+}
+
+/* ---- What a standby may have missed ----
+ *
+ * Its stream may have died without a sign, or be that of an API server that lags. The leader before it may
+ * have scored what it does not know of, so the ConfigMap is listed before AddOnPlacementScores are written or
+ * deleted. No deadline ends this, as nobody leads for long without the API server. A refusal does: what is
+ * known stays in force then. */
+
+static bool configmap_is_refused(const struct agent_configmap *c)
+{
+    enum kube_verdict v = kube_watch_refused(c->watch);
+
+    return v != KUBE_OK && v != KUBE_RETRY && v != KUBE_UNAUTHORIZED;
+}
+
+void agent_configmap_catch_up(struct agent_configmap *c)
+{
+    if (!c)
+        return;
+    c->is_outdated = kube_watch_synced(c->watch) && !configmap_is_refused(c);
+    if (!c->is_outdated)
+        return;
+    c->leads_since = kube_now(c->o.cluster);
+    kube_watch_relist(c->watch);
+    kube_watch_hurry(c->watch);
+}
+
+static void configmap_is_current(struct agent_configmap *c)
+{
+    c->is_outdated = false;
+    c->o.on_current(c->o.arg);
+}
+
+static void configmap_on_listed(void *arg)
+{
+    struct agent_configmap *c = arg;
+
+    if (!c->is_outdated)
+        return;
+    if (mono_before(kube_watch_listed(c->watch), c->leads_since))
+        kube_watch_relist(c->watch);
+    else
+        configmap_is_current(c);
 }
 
 static struct str configmap_text(const struct agent_configmap *c, const json_t *object)
@@ -73,8 +126,8 @@ void agent_configmap_adjustments(const struct agent_configmap *c, struct adjustm
     invariant(r == 0); /* an invalid list is not kept */
 }
 
-/* Applying passes the scorers on to the placement, which asks for the state. What was never read and is
- * invalid stays unknown; the agent has said what is wrong with it. */
+/* Applying passes the scorers on to the placement, which asks for the state. After an error, of which the
+ * agent has told, that is as before. */
 static void configmap_apply(struct agent_configmap *c, enum configmap_state state, struct str summaries,
                             struct str suspended)
 {
@@ -83,8 +136,8 @@ static void configmap_apply(struct agent_configmap *c, enum configmap_state stat
 
     c->state = state;
     r = agent_apply_configmap(c->o.agent, c->shown, summaries, suspended);
-    if (r < 0 && state == CONFIGMAP_READ && before == CONFIGMAP_UNKNOWN)
-        c->state = CONFIGMAP_UNKNOWN;
+    if (r < 0)
+        c->state = before;
     c->o.on_change(c->o.arg);
 }
 
@@ -199,6 +252,8 @@ static void configmap_on_error(void *arg, const char *error)
             once_give_up(c, error);
         return;
     }
+    if (c->is_outdated && configmap_is_refused(c))
+        configmap_is_current(c);
     configmap_show_watch(c, false);
     log_warn("watch of ConfigMap failed, its last state stays active", L_STR("configmap", c->shown),
              L_STR("err", error));
@@ -227,6 +282,7 @@ struct agent_configmap *agent_configmap_new(const struct agent_configmap_options
                                              .on_set = configmap_on_set,
                                              .on_delete = configmap_on_delete,
                                              .on_synced = configmap_on_synced,
+                                             .on_listed = configmap_on_listed,
                                              .on_restored = configmap_on_restored,
                                              .on_error = configmap_on_error,
                                              .on_recovered = configmap_on_recovered,

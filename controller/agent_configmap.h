@@ -24,11 +24,13 @@ struct agent_configmap_options {
     void (*on_adjustments)(void *arg, struct adjustments *list);
     /* It was applied, or the store went back in time, and the report with it. Not with `once`. */
     void (*on_change)(void *arg);
+    /* agent_configmap_catch_up() has ended: the state is known again. */
+    void (*on_current)(void *arg);
     void *arg;
 };
 
 enum configmap_state {
-    CONFIGMAP_UNKNOWN, /* nothing was read that could be applied */
+    CONFIGMAP_UNKNOWN, /* nothing was read that could be applied, or what was read may be old */
     CONFIGMAP_READ,
     CONFIGMAP_MISSING, /* it does not exist */
 };
@@ -36,6 +38,9 @@ enum configmap_state {
 struct agent_configmap *agent_configmap_new(const struct agent_configmap_options *o);
 /* Takes NULL, returns NULL. */
 struct agent_configmap *agent_configmap_free(struct agent_configmap *c);
+/* The agent begins to lead: what it knows as a standby may be old, so the state is CONFIGMAP_UNKNOWN until
+ * the ConfigMap has been listed again. It stays applied. Takes NULL. */
+void agent_configmap_catch_up(struct agent_configmap *c);
 /* What is known; already the new state while an agent applies the ConfigMap. CONFIGMAP_UNKNOWN for NULL. */
 enum configmap_state agent_configmap_state(const struct agent_configmap *c);
 /* The last valid adjustments into *ret, which the caller frees; none for NULL. */

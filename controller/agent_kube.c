@@ -81,8 +81,10 @@ static void leader_on_change(void *arg, bool leading)
     struct agent_kube *k = arg;
 
     leader_end(k);
-    if (leading)
+    if (leading) {
+        agent_configmap_catch_up(k->configmap);
         leader_begin(k);
+    }
     agent_set_leading(k->agent, leading);
 }
 
@@ -158,18 +160,25 @@ static void sink_withdrawn(struct sink *s, const char *score_name, unix_ms at)
     agent_report_touch(k->report);
 }
 
-static void sink_applied(struct sink *s, const struct summaries *list, int64_t stale_intervals)
+/* Which scorers have AddOnPlacementScores; those of all others are deleted. Not before that is known. */
+static void kube_sync_placement(struct agent_kube *k, const struct summaries *list, int64_t stale_intervals)
 {
-    struct agent_kube *k = CONTAINER_OF(s, struct agent_kube, sink);
     enum configmap_state state = agent_configmap_state(k->configmap);
 
-    agent_secrets_sync(k->secrets, &agent_state(k->agent)->config->summaries);
     if (!k->placement)
         return;
     if (state == CONFIGMAP_MISSING)
         placement_sync_none(k->placement);
     else if (state == CONFIGMAP_READ || !k->cluster)
         placement_sync(k->placement, list, stale_intervals);
+}
+
+static void sink_applied(struct sink *s, const struct summaries *list, int64_t stale_intervals)
+{
+    struct agent_kube *k = CONTAINER_OF(s, struct agent_kube, sink);
+
+    agent_secrets_sync(k->secrets, &agent_state(k->agent)->config->summaries);
+    kube_sync_placement(k, list, stale_intervals);
 }
 
 static const struct sink_ops sink_ops = {
@@ -195,6 +204,14 @@ static void kube_on_adjustments(void *arg, struct adjustments *list)
 
     if (k->placement)
         placement_adjust(k->placement, list);
+}
+
+static void kube_on_current(void *arg)
+{
+    struct agent_kube *k = arg;
+    const struct config *c = agent_state(k->agent)->config;
+
+    kube_sync_placement(k, &c->summaries, c->limits.stale_intervals);
 }
 
 static void kube_on_configmap(void *arg)
@@ -239,6 +256,7 @@ static void kube_start_configmap(struct agent_kube *k)
                                               .once = k->o.once,
                                               .on_adjustments = kube_on_adjustments,
                                               .on_change = kube_on_configmap,
+                                              .on_current = kube_on_current,
                                               .arg = k};
 
     k->configmap = agent_configmap_new(&o);
