@@ -428,6 +428,20 @@ static int64_t watcher_stable_at_start(const struct policy_watcher *w, const str
     return stable;
 }
 
+/* Whether the Policies were listed at the end of the stable time, as they are at the start. The stream may
+ * have died in it without a sign, or this process may have stood still. Otherwise a list is asked for, which
+ * leads to another decision. */
+static bool watcher_has_news(const struct policy_watcher *w)
+{
+    struct kube_watch *watch = w->policy_watch.watch;
+    mono_ms end = mono_add(w->run_since, w->o.stable_ms);
+
+    if (w->wanted == CLAIM_UNDECIDED || !mono_before(kube_watch_listed(watch), end))
+        return true;
+    kube_watch_relist(watch);
+    return false;
+}
+
 /* All policies are compliant, and this is what the watch knows now. */
 static void watcher_decide_run(struct policy_watcher *w, const struct policy_tally *t)
 {
@@ -437,6 +451,8 @@ static void watcher_decide_run(struct policy_watcher *w, const struct policy_tal
         w->run_since =
             mono_add(kube_now(w->o.kube), w->wanted == CLAIM_UNDECIDED ? -watcher_stable_at_start(w, t) : 0);
     left = w->o.stable_ms - mono_diff(w->run_since, kube_now(w->o.kube));
+    if (left <= 0 && w->wanted != CLAIM_COMPLIANT && !watcher_has_news(w))
+        return;
     watcher_want(w, left > 0 ? CLAIM_NONCOMPLIANT : CLAIM_COMPLIANT);
     if (left > 0)
         watcher_decide_in(w, left);
@@ -503,6 +519,13 @@ static void watched_on_synced(void *arg)
     watched_show(arg, true);
 }
 
+static void watched_on_listed(void *arg)
+{
+    const struct watched_kind *x = arg;
+
+    watcher_decide_in(x->w, 0);
+}
+
 static void watched_on_error(void *arg, const char *error)
 {
     const struct watched_kind *x = arg;
@@ -537,6 +560,7 @@ static void watched_start(struct watched_kind *x, struct policy_watcher *w,
     *x = (struct watched_kind){.w = w, .resource = resource};
     o.resource = resource;
     o.on_synced = watched_on_synced;
+    o.on_listed = watched_on_listed;
     o.on_error = watched_on_error;
     o.on_recovered = watched_on_recovered;
     o.arg = x;

@@ -77,10 +77,15 @@ static void push(struct world *w, const char *path, int status, const char *head
               (struct fake_answer){.status = status, .headers = headers, .body = body, .only_path = path});
 }
 
-static void push_list(struct world *w, const char *path, const char *items)
+static void push_list_of(struct world *w, const char *path, const char *version, const char *items)
 {
     push(w, path, 200, DATE,
-         fake_kube_text(w->f, "{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[%s]}", items));
+         fake_kube_text(w->f, "{\"metadata\":{\"resourceVersion\":\"%s\"},\"items\":[%s]}", version, items));
+}
+
+static void push_list(struct world *w, const char *path, const char *items)
+{
+    push_list_of(w, path, "10", items);
 }
 
 static void push_watch(struct world *w, const char *path, enum fake_mode mode, const char *events)
@@ -212,12 +217,30 @@ static void counts_the_stable_time_from_the_objects(void **state)
     begin(w, policy(w, "Compliant", "08:30", "5"), claim(w, "empty", true, "6"), STABLE_MS);
     assert_writes(w, 0, "PATCH noncompliant");
     push(w, CLAIMS "/claim", 200, NULL, claim(w, "compliant", true, "13"));
+    push_list_of(w, POLICIES "?limit", "20", policy(w, "Compliant", "08:30", "5"));
+    push_watch(w, POLICIES "?watch", FAKE_HANG_LATE, fake_kube_bookmark(w->f, "21"));
     /* A jump of the clock while it waits does not shorten the time. */
     w->f->clock.wall.ms += 3600 * 1000;
     fake_kube_advance(w->f, 30000);
     assert_writes_nothing_more(w, 1);
     fake_kube_advance(w->f, 1001);
     assert_writes(w, 1, "PATCH compliant");
+}
+
+/* The stream has died without a sign, or this process has stood still. */
+static void becomes_compliant_by_a_new_list_alone(void **state)
+{
+    struct world *w = *state;
+
+    push_written(w, "noncompliant", "12");
+    begin(w, policy(w, "Compliant", "08:30", "5"), claim(w, "empty", true, "6"), STABLE_MS);
+    assert_writes(w, 0, "PATCH noncompliant");
+    push_list_of(w, POLICIES "?limit", "20", policy(w, "NonCompliant", "10:10", "19"));
+    push_watch(w, POLICIES "?watch", FAKE_HANG_LATE, fake_kube_bookmark(w->f, "21"));
+    push(w, CLAIMS "/claim", 200, NULL, claim(w, "compliant", true, "13"));
+    fake_kube_advance(w->f, 31001);
+    fake_kube_settle(w->f);
+    assert_writes_nothing_more(w, 1);
 }
 
 static void keeps_a_compliant_claim_over_a_restart(void **state)
@@ -318,6 +341,7 @@ int main(void)
         TEST(counts_what_it_sent),
         TEST(writes_only_a_change),
         TEST(counts_the_stable_time_from_the_objects),
+        TEST(becomes_compliant_by_a_new_list_alone),
         TEST(keeps_a_compliant_claim_over_a_restart),
         TEST(does_not_believe_a_claim_of_others),
         TEST(writes_noncompliant_at_once),
