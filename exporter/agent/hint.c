@@ -23,6 +23,10 @@ const char *hint_of_error(enum round_error e, enum round_stage stage)
         [ROUND_BROKEN] = {"what the server, or a proxy before it, sends: curl -v shows it"},
         [ROUND_MEMORY] = {"the memory limit of the agent, and limits.memory: fewer or smaller responses at a "
                           "time, or more memory"},
+        [ROUND_AUTH] = {"token_url and the client's credentials in the source's Secret, and the log of the "
+                        "identity provider",
+                        "token_url and the client's credentials in the scoring API's Secret, and the log of "
+                        "the identity provider"},
         [ROUND_HTTP_4XX] = {"the path of sourceEndpoint and its token",
                             "the path of scoringEndpoint, its token, and what the scoring API expects: "
                             "{\"data\":[{\"metric\":{...},\"values\":[...]}]}"},
