@@ -150,7 +150,7 @@ static void once_apply(struct timer *t)
 
     if (kube_text(c->first, "data", "suspended", NULL).n)
         log_warn("scorers that the hub has suspended are left out", L_STR("configmap", c->shown));
-    if (r < 0 || agent_state(c->o.agent)->n_scorers == 0)
+    if (r < 0 || !agent_has_rounds_left(agent_state(c->o.agent)))
         loop_stop(kube_loop(c->o.cluster));
 }
 

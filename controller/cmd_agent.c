@@ -195,7 +195,7 @@ static int agent_run_once(const struct agent_state *a, int output)
     BUF_AUTO(text, OUTPUT_MAX_BYTES);
     int r;
 
-    if ((a->n_scorers || !a->config) && loop_run(a->loop) < 0)
+    if ((agent_has_rounds_left(a) || !a->config) && loop_run(a->loop) < 0)
         return 1;
     if (!a->config)
         return 1;
@@ -205,9 +205,9 @@ static int agent_run_once(const struct agent_state *a, int output)
     if (!once_print(output, buf_str(&text), r))
         return 1;
     for (size_t i = 0; i < a->n_scorers; i++)
-        if (a->scorers[i]->status.rounds == 0 || a->scorers[i]->status.last.error != ROUND_OK)
+        if (a->scorers[i]->status.last.error != ROUND_OK)
             return 1;
-    return 0;
+    return agent_has_rounds_left(a);
 }
 
 /* ---- Running ---- */

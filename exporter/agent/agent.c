@@ -52,6 +52,14 @@ struct agent_totals agent_totals(const struct agent_state *a)
     return t;
 }
 
+bool agent_has_rounds_left(const struct agent_state *a)
+{
+    for (size_t i = 0; i < a->n_scorers; i++)
+        if (a->scorers[i]->status.rounds == 0 && scorer_state(a->scorers[i]) != SCORER_SUSPENDED)
+            return true;
+    return false;
+}
+
 static size_t series_left(void *arg, const struct scorer *s)
 {
     const struct agent *a = arg;
@@ -428,11 +436,8 @@ static void agent_round_ended(void *arg, struct scorer *s, const struct round_ou
     if (o->batch)
         metric_add(a->state.metrics, METRIC_SEND_SECONDS, LV(s->summary.score_name), clock_seconds() - began);
     agent_touch(a);
-    if (!a->options->once)
+    if (!a->options->once || agent_has_rounds_left(&a->state))
         return;
-    for (size_t i = 0; i < a->state.n_scorers; i++)
-        if (a->state.scorers[i]->status.rounds == 0)
-            return;
     agent_render_own(a); /* the loop ends before the timer */
     loop_stop(a->state.loop);
 }

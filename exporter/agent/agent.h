@@ -126,3 +126,5 @@ struct agent_totals {
 };
 
 struct agent_totals agent_totals(const struct agent_state *a);
+/* Whether a scorer has not had its first round. Suspended ones have none. */
+bool agent_has_rounds_left(const struct agent_state *a);

@@ -186,6 +186,9 @@ static void table_scorer(struct status_table *t, const struct agent_state *a, co
         table_flow(t, s);
     if (stale_reason)
         table_line(t, INDENT, "%s", stale_reason);
+    if (scorer_state(s) == SCORER_SUSPENDED)
+        table_line(t, INDENT, "not called: the hub has found its scoring API unhealthy since %s",
+                   s->summary.suspended_since);
     if (scorer_state(s) == SCORER_EMPTY)
         table_empty(t, s);
     table_remarks(t, st);
@@ -201,7 +204,10 @@ static void table_totals(struct status_table *t, size_t scorers, const struct ag
 
     buf_puts(&line, words_count(scorers, "scorer", "scorers").s);
     buf_printf(&line, ": %zu ok, %zu empty", n[SCORER_OK], n[SCORER_EMPTY]);
-    buf_printf(&line, ", %zu failed, %zu waiting; ", n[SCORER_FAILING] + n[SCORER_STALE], n[SCORER_WAITING]);
+    buf_printf(&line, ", %zu failed, %zu waiting", n[SCORER_FAILING] + n[SCORER_STALE], n[SCORER_WAITING]);
+    if (n[SCORER_SUSPENDED])
+        buf_printf(&line, ", %zu suspended", n[SCORER_SUSPENDED]);
+    buf_puts(&line, "; ");
     buf_puts(&line, words_count(totals->series, "score", "scores").s);
     invariant(buf_failed(&line) == 0);
     table_put(t, 0, buf_str(&line));

@@ -10,7 +10,7 @@ from lib.agent import PROGRAM, labels, summary
 from lib.exposition import Samples
 from lib.fake import answer, hanging, plain, results, series
 from lib.process import Process, run
-from lib.wait import wait_until
+from lib.wait import DEADLINE, wait_until
 
 
 @pytest.fixture(name="once")
@@ -96,6 +96,19 @@ def test_no_scorers_and_a_bad_file(start_agent):
     agent.write("{")
     ended = run(PROGRAM, "agent", f"--config.file={agent.file}", "--once")
     assert (ended.returncode, ended.stdout) == (1, "") and "unexpected end" in ended.stderr
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_what_the_hub_has_suspended(fake, start_agent, others):
+    """It is not called, and not waited for: the ConfigMap's list `suspended` is a file like any other."""
+    since = {"since": "2026-11-26T07:30:00Z"}
+    idle = summary("idle", fake.on("/idle", results({}, 1)), interval=600) | since
+    good = summary("good", fake.on("/good", results({}, 2)), interval=600)
+    agent = start_agent({"summaries": [idle, good][: 1 + others]}, start=False)
+    ended = run(PROGRAM, "agent", f"--config.file={agent.file}", "--once", timeout=DEADLINE)
+    assert ended.returncode == 0 and not fake.requests("/idle"), ended.stderr
+    assert "… suspended  idle\n    not called: the hub has found its scoring API unhealthy since 2026-" in ended.stdout
+    assert f": {others} ok, 0 empty, 0 failed, 0 waiting, 1 suspended; {others} score" in ended.stdout
 
 
 def test_ctrl_c(fake, start_agent):
