@@ -88,6 +88,14 @@ static void leader_on_change(void *arg, bool leading)
     agent_set_leading(k->agent, leading);
 }
 
+/* A standby has no rounds with which its metrics would be rendered. */
+static void leader_on_lease_error(void *arg)
+{
+    struct agent_kube *k = arg;
+
+    agent_touch(k->agent);
+}
+
 /* Without an election this agent leads. */
 static void leader_start(struct agent_kube *k)
 {
@@ -96,6 +104,7 @@ static void leader_start(struct agent_kube *k)
                                          .name = k->lease_name,
                                          .identity = k->identity,
                                          .on_change = leader_on_change,
+                                         .on_error_changed = leader_on_lease_error,
                                          .arg = k};
 
     if (!k->o.leader_elect || k->o.once) {

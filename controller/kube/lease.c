@@ -138,19 +138,31 @@ static void lease_finish_release(struct kube_lease *l)
         released(l->released_arg);
 }
 
-/* Logs when errors begin; the end is logged by lease_clear_error(). */
+static void lease_tell_error_changed(const struct kube_lease *l)
+{
+    if (l->o.on_error_changed)
+        l->o.on_error_changed(l->o.arg);
+}
+
+/* Tells when errors begin; lease_clear_error() tells of their end. */
 static void lease_set_error(struct kube_lease *l, const char *error)
 {
-    if (!l->last_error[0])
-        log_warn("Lease not read or written", L_STR("lease", l->o.name), L_STR("err", error));
+    bool is_first = !l->last_error[0];
+
     text_line(l->last_error, sizeof(l->last_error), str_of(error));
+    if (!is_first)
+        return;
+    log_warn("Lease not read or written", L_STR("lease", l->o.name), L_STR("err", error));
+    lease_tell_error_changed(l);
 }
 
 static void lease_clear_error(struct kube_lease *l)
 {
-    if (l->last_error[0])
-        log_info("Lease read and written again", L_STR("lease", l->o.name));
+    if (!l->last_error[0])
+        return;
     l->last_error[0] = '\0';
+    log_info("Lease read and written again", L_STR("lease", l->o.name));
+    lease_tell_error_changed(l);
 }
 
 /* A release is tried once. */

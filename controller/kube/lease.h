@@ -17,6 +17,8 @@ struct kube_lease_options {
     const char *identity;         /* unique per process: pod name and a random part */
     /* Also once when another leads at the start. Must not free the lease. */
     void (*on_change)(void *arg, bool leading);
+    /* What kube_lease_error() says has begun or ended; may be NULL. Must not free the lease. */
+    void (*on_error_changed)(void *arg);
     void *arg;
 };
 

@@ -7,11 +7,14 @@ import time
 
 import pytest
 
+from lib.accounts import RBAC
 from lib.browser import VISIBLE_TEXT, shared_browser  # noqa: F401 (a fixture)
+from lib.kube import NAMESPACE
 from lib.replicas import LEADER, LEASE, check_received, holder, pair_of, shows, writes
 from lib.replicas import a_receiver, a_scoring_api, leader_and_standby, replicas  # noqa: F401 (fixtures)
 from lib.wait import DEADLINE, LONG, wait_until
 
+ROLES = f"{RBAC}/namespaces/{NAMESPACE}/roles"
 AFTER_A_KILL, AFTER_A_STOP = DEADLINE / 2, DEADLINE / 6  # promised are 20 s and 3 s, on a machine that is not busy
 
 
@@ -127,6 +130,20 @@ def test_a_standby_has_its_configuration_and_serves_no_series(kube, api, receive
     assert {s["scoreName"] for s in kube.report()["scorers"]} == {"s", "t"} and not shows(standby)
     assert len(kube.objects()) == 2
     assert not writes(standby)
+
+
+def test_a_standby_shows_whether_it_can_read_the_lease(kube, pair):
+    """Although no round of its own renders its metrics: ClusterApiAway looks at this one."""
+    up = ("dynamic_scoring_kubernetes_up", {"resource": "leases", "server": "cluster"})
+    standby = pair[1]
+    standby.wait_metric_is(1, up[0], **up[1])
+    rules = kube.find(f"{ROLES}/dynamic-scoring")["rules"]
+    try:
+        kube.apply(ROLES, "dynamic-scoring", {"rules": [r for r in rules if "leases" not in r["resources"]]})
+        standby.wait_metric_is(0, up[0], **up[1])
+    finally:
+        kube.apply(ROLES, "dynamic-scoring", {"rules": rules})
+    standby.wait_metric_is(1, up[0], **up[1])
 
 
 def test_the_page_of_a_standby_names_the_leader(kube, pair, browser):

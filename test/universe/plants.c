@@ -166,8 +166,7 @@ void __wrap_decisions_review(struct decisions *d, const struct scorers *scorers,
 /* A leader that does not notice that it no longer is: one for each lease that is made, since all nodes are in
  * this process. The oldest is taken again after MAX_LIVES of them. */
 struct endless {
-    void (*on_change)(void *arg, bool leading);
-    void *arg;
+    struct kube_lease_options real;
 };
 
 static void endless_on_change(void *arg, bool leading)
@@ -175,7 +174,15 @@ static void endless_on_change(void *arg, bool leading)
     const struct endless *e = arg;
 
     if (leading)
-        e->on_change(e->arg, leading);
+        e->real.on_change(e->real.arg, leading);
+}
+
+static void endless_on_error_changed(void *arg)
+{
+    const struct endless *e = arg;
+
+    if (e->real.on_error_changed)
+        e->real.on_error_changed(e->real.arg);
 }
 
 struct kube_lease *__real_kube_lease_new(struct kube *k, const struct kube_lease_options *o);
@@ -189,8 +196,9 @@ struct kube_lease *__wrap_kube_lease_new(struct kube *k, const struct kube_lease
 
     if (planted != PLANT_ENDLESS_LEADER)
         return __real_kube_lease_new(k, o);
-    *e = (struct endless){o->on_change, o->arg};
+    *e = (struct endless){.real = *o};
     other.on_change = endless_on_change;
+    other.on_error_changed = endless_on_error_changed;
     other.arg = e;
     return __real_kube_lease_new(k, &other);
 }

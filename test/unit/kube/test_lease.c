@@ -14,7 +14,7 @@
 struct world {
     struct fake_kube *f;
     struct kube_lease *lease;
-    unsigned changes, standbys, released;
+    unsigned changes, standbys, released, error_changes;
     bool leading;
 };
 
@@ -29,6 +29,13 @@ static void on_change(void *arg, bool leading)
     assert_true(leading != w->leading);
     w->changes++;
     w->leading = leading;
+}
+
+static void on_error_changed(void *arg)
+{
+    struct world *w = arg;
+
+    w->error_changes++;
 }
 
 static void on_released(void *arg)
@@ -59,8 +66,12 @@ static int teardown(void **state)
 
 static void begin(struct world *w)
 {
-    const struct kube_lease_options o = {
-        .namespace = "ns", .name = "l", .identity = "me", .on_change = on_change, .arg = w};
+    const struct kube_lease_options o = {.namespace = "ns",
+                                         .name = "l",
+                                         .identity = "me",
+                                         .on_change = on_change,
+                                         .on_error_changed = on_error_changed,
+                                         .arg = w};
 
     w->lease = kube_lease_new(w->f->kube, &o);
 }
@@ -356,6 +367,7 @@ static void stops_leading_before_others_may_take_over(void **state)
     assert_false(kube_lease_leading(w->lease));
     assert_false(w->leading);
     assert_non_null(strstr(kube_lease_error(w->lease), "HTTP 500"));
+    assert_int_equal(w->error_changes, 1);
     /* The server is back, and the lease is still ours. */
     fake_kube_idle(w->f);
     fake_default(w->f->server, (struct fake_answer){.body = lease(w, "me", "9")});
@@ -366,6 +378,7 @@ static void stops_leading_before_others_may_take_over(void **state)
     assert_true(w->leading);
     assert_int_equal(w->changes, 3);
     assert_null(kube_lease_error(w->lease));
+    assert_int_equal(w->error_changes, 2);
 }
 
 /* A write whose answer comes late counts from when it was sent. */
