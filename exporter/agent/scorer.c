@@ -520,6 +520,8 @@ static void scorer_schedule_first(struct scorer *s)
 
     metric_set(s->env->metrics, METRIC_SUSPENDED, LV(name), s->summary.suspended_since != NULL);
     metric_set(s->env->metrics, METRIC_INTERVAL, LV(name), (double)s->summary.interval_ms / 1000);
+    if (s->summary.n_sources == 0) /* it may have had one */
+        metric_remove(s->env->metrics, METRIC_SOURCE_SERIES, LV(name));
     if (!s->summary.suspended_since) {
         scorer_schedule(s, s->due);
         return;
@@ -545,6 +547,8 @@ struct scorer *scorer_new(const struct scorer_env *env, const struct summary *su
     s->status.life_ms = summary->interval_ms * env->limits->stale_intervals;
 
     metric_set(env->metrics, METRIC_SERIES, LV(summary->score_name), 0);
+    metric_add(env->metrics, METRIC_EXPIRED, LV(summary->score_name),
+               0); /* so that the first is an increase */
     return s;
 }
 

@@ -171,6 +171,48 @@ static void cancels_the_running_round_on_a_change(void **state)
     assert_int_equal(scorer_state(w->scorer), SCORER_OK);
 }
 
+/* Whether /metrics has this line. */
+static bool shows(const struct world *w, const char *line)
+{
+    BUF_AUTO(text, 1 << 20);
+
+    metrics_render(w->metrics, &text);
+    buf_putc(&text, '\0');
+    assert_int_equal(buf_failed(&text), 0);
+    return strstr(text.p, line);
+}
+
+/* A query that found nothing says nothing once there is none: SourceEmpty would never end. */
+static void forgets_the_series_of_a_source_that_is_gone(void **state)
+{
+    struct world *w = *state;
+    struct summary without = w->summary;
+    struct summary_source source = {.type = SOURCE_PROMETHEUS,
+                                    .endpoint = (char *)(uintptr_t)fake_url(w->api, "/query"),
+                                    .query = (char *)"up",
+                                    .range_s = 60,
+                                    .step_s = 60};
+
+    w->summary.sources = &source;
+    w->summary.n_sources = 1;
+    fake_push(w->api, (struct fake_answer){.body = "{\"data\":{\"result\":[]}}"});
+    first_round(w);
+    assert_true(shows(w, "\ndynamic_scoring_source_series{score_name=\"s\"} 0\n"));
+    scorer_change(w->scorer, &without);
+    assert_false(shows(w, "dynamic_scoring_source_series"));
+    pass(w, 0);
+    turn_until_ended(w, 2);
+    assert_false(shows(w, "dynamic_scoring_source_series"));
+}
+
+static void counts_expired_scores_from_0(void **state)
+{
+    struct world *w = *state;
+
+    start(w);
+    assert_true(shows(w, "\ndynamic_scoring_expired_total{score_name=\"s\"} 0\n"));
+}
+
 static void removes_its_metrics_when_freed(void **state)
 {
     struct world *w = *state;
@@ -197,6 +239,8 @@ int main(void)
         T(expires_scores_while_the_machine_sleeps),
         T(starts_a_round_and_keeps_scores_on_a_changed_summary),
         T(cancels_the_running_round_on_a_change),
+        T(forgets_the_series_of_a_source_that_is_gone),
+        T(counts_expired_scores_from_0),
         T(removes_its_metrics_when_freed),
     };
 
