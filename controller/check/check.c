@@ -311,8 +311,14 @@ static void config_check_again(struct check *c, struct str first)
 {
     CLEANUP(check_call_done) struct http_response a = {0};
     json_auto_t *one = NULL, *other = NULL;
+    char text[FINDINGS_TEXT_BYTES];
 
     config_ask(c, &a);
+    if (!call_succeeded(&a)) {
+        call_describe(&a, text);
+        findings_add(c->findings, RULE_CONFIG, "the second call: %s", text);
+        return;
+    }
     if (kube_json_parse(&one, first, NULL) < 0 || kube_json_parse(&other, buf_str(&a.body), NULL) < 0 ||
         !json_equal(one, other))
         findings_add(c->findings, RULE_CONFIG_STABLE,

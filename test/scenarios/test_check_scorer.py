@@ -202,6 +202,7 @@ BROKEN = {
     "config has no host": ({"/config": config(source={k: v for k, v in SOURCE.items() if k != "host"})}, {"config-source"}),
     "config has no source": ({"/config": config(source=None)}, {"config-source"}),
     "config changes": ({"/config": changing_config()}, {"config-stable"}),
+    "config is refused the second time": ({"/config": [config(), plain("slow down", 429)]}, {"config"}),
 }
 
 
@@ -228,6 +229,11 @@ def test_a_page_is_shown(fake, path, rule):
     found = check(serve(fake, {path: PAGE}))[1]
     detail = next(f["detail"] for f in found["findings"] if f["rule"] == rule)
     assert detail.endswith("; Content-Type: text/html, it begins with: <html>Sign in</html>"), detail
+
+
+def test_a_second_config_that_fails_is_no_other_configuration(fake):
+    found = check(serve(fake, {"/config": [config(), plain("slow down", 429)]}))[1]
+    assert [f["detail"] for f in found["findings"]] == ["the second call: HTTP 429 Too Many Requests: slow down"]
 
 
 def test_each_rule_is_broken_here_once():
