@@ -16,12 +16,22 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-enum { SEGMENT_FILE_MAX = 256 << 20, TEXT_MAX = 1 << 30, ENDPOINT_LEVEL = 2 /* below a storage path */ };
+enum { SEGMENT_FILE_MAX = 256 << 20, TEXT_MAX = 1 << 30 };
+
+/* What a path is, as its name tells: <storage path>/remote-write/<endpoint>/<segment>. The value is how far
+ * below it the endpoints' folders are. */
+enum spool_root {
+    ROOT_OF_ENDPOINTS = 1, /* remote-write */
+    ROOT_OF_STORAGE = 2,   /* another: a storage path, an endpoint's folder or a segment */
+};
+
+static const char spools_name[] = "remote-write";
 
 /* How to read records, and the totals. */
 struct spool_scan {
     void (*on_record)(struct spool_scan *l, const struct segment_item *item);
     bool list;
+    enum spool_root root;
     uint64_t files, aside, records, samples, damaged_bytes, damaged_places;
     int64_t first_ms, last_ms; /* of the file */
     bool failed;
@@ -131,7 +141,7 @@ static void spool_scan_entry(struct spool_scan *l, const FTSENT *e)
         spool_scan_file(l, e->fts_path);
     } else if (e->fts_info == FTS_DNR || e->fts_info == FTS_ERR || e->fts_info == FTS_NS) {
         spool_complain(l, e->fts_path, strerror(e->fts_errno));
-    } else if (e->fts_info == FTS_F && e->fts_level == ENDPOINT_LEVEL) {
+    } else if (e->fts_info == FTS_F && l->root == ROOT_OF_STORAGE && e->fts_level == ROOT_OF_STORAGE) {
         spool_complain(l, e->fts_path, strerror(ENOTDIR));
     } else if (glob_match("?*.seg.damaged", e->fts_name) || glob_match("?*.seg.unknown", e->fts_name)) {
         l->aside++;
@@ -146,7 +156,23 @@ static int spool_order(const FTSENT **a, const FTSENT **b)
     return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-/* A segment, an endpoint's directory, or a whole storage path: <path>/remote-write/<endpoint>/<segment> */
+static enum spool_root spool_root_of(const char *path)
+{
+    CLEANUP(cleanup_free) char *whole = realpath(path, NULL);
+    const char *slash = whole ? strrchr(whole, '/') : NULL;
+
+    return slash && strcmp(slash + 1, spools_name) == 0 ? ROOT_OF_ENDPOINTS : ROOT_OF_STORAGE;
+}
+
+/* Folders that have no segments to look at. */
+static bool spool_skips(const struct spool_scan *l, const FTSENT *e)
+{
+    bool is_other = l->root == ROOT_OF_STORAGE && e->fts_level == 1 && strcmp(e->fts_name, spools_name) != 0;
+
+    return e->fts_info == FTS_D && (is_other || e->fts_level > (int)l->root || spool_is_segment(e));
+}
+
+/* A segment, an endpoint's folder, the folder of all endpoints, or a storage path. */
 static void spool_scan(struct spool_scan *l, char *path)
 {
     FTS *tree = fts_open((char *[]){path, NULL}, FTS_LOGICAL | FTS_NOCHDIR, spool_order);
@@ -155,10 +181,9 @@ static void spool_scan(struct spool_scan *l, char *path)
 
     if (!tree)
         spool_complain(l, path, strerror(errno));
+    l->root = spool_root_of(path);
     while (tree && (e = fts_read(tree))) {
-        bool is_other = e->fts_level == 1 && strcmp(e->fts_name, "remote-write") != 0;
-
-        if (e->fts_info == FTS_D && (is_other || e->fts_level > ENDPOINT_LEVEL || spool_is_segment(e)))
+        if (spool_skips(l, e))
             (void)fts_set(tree, e, FTS_SKIP);
         if (e->fts_info != FTS_DP)
             spool_scan_entry(l, e);
@@ -202,7 +227,8 @@ static int spool_main(char **argv)
 const struct command command_spool = {
     .name = "spool",
     .arguments = "ls|verify|export PATH...",
-    .help = "Inspect a remote-write spool: a segment, an endpoint's directory, or the storage path.",
+    .help = "Inspect a remote-write spool: a segment, an endpoint's directory, that of all endpoints, or the "
+            "storage path.",
     .flags = &(const struct flag){.name = NULL},
     .takes_arguments = true,
     .run = spool_main,

@@ -18,6 +18,8 @@ def test_what_waits_survives_kill_9(tmp_path):
         assert len(waiting) == SERIES and min(map(len, waiting.values())) >= 5
         assert spool("verify", folder_of(outage.agent)).returncode == 0
         listing = spool("ls", outage.agent.storage)
+        for of_endpoints in (folder_of(outage.agent).parent, f"{folder_of(outage.agent)}/.."):
+            assert spool("ls", of_endpoints).stdout.splitlines()[-1] == listing.stdout.splitlines()[-1]
         assert listing.returncode == 0 and "hub" in listing.stdout + str(folder_of(outage.agent))
         stream = outage.recover()
         remote.in_order(outage.receiver.stream(accepted=False))
