@@ -98,13 +98,22 @@ static void spool_scan_bytes(struct spool_scan *l, const char *path, struct str 
     }
 }
 
-static void spool_scan_file(struct spool_scan *l, const char *path)
+/* Whether it has gone since its folder was listed: an agent that is running removes what was delivered. */
+static bool spool_is_gone(const FTSENT *e, int error)
 {
+    return error == ENOENT && e->fts_level > 0;
+}
+
+static void spool_scan_file(struct spool_scan *l, const FTSENT *e)
+{
+    const char *path = e->fts_path;
     uint64_t records = l->records, samples = l->samples;
     char first[32] = "-", last[32] = "-";
     BUF_AUTO(bytes, SEGMENT_FILE_MAX);
     int r = file_read(path, &bytes);
 
+    if (spool_is_gone(e, -r))
+        return;
     l->files++;
     l->first_ms = INT64_MAX;
     l->last_ms = INT64_MIN;
@@ -138,9 +147,10 @@ static bool spool_is_segment(const FTSENT *e)
 static void spool_scan_entry(struct spool_scan *l, const FTSENT *e)
 {
     if (spool_is_segment(e)) {
-        spool_scan_file(l, e->fts_path);
+        spool_scan_file(l, e);
     } else if (e->fts_info == FTS_DNR || e->fts_info == FTS_ERR || e->fts_info == FTS_NS) {
-        spool_complain(l, e->fts_path, strerror(e->fts_errno));
+        if (!spool_is_gone(e, e->fts_errno))
+            spool_complain(l, e->fts_path, strerror(e->fts_errno));
     } else if (e->fts_info == FTS_F && l->root == ROOT_OF_STORAGE && e->fts_level == ROOT_OF_STORAGE) {
         spool_complain(l, e->fts_path, strerror(ENOTDIR));
     } else if (glob_match("?*.seg.damaged", e->fts_name) || glob_match("?*.seg.unknown", e->fts_name)) {

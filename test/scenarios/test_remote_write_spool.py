@@ -48,6 +48,8 @@ def test_the_spool_command_on_what_is_no_spool(tmp_path):
         done = spool(what, tmp_path / "nowhere")
         assert done.returncode != 0 and done.stderr.strip()
     assert f"{tmp_path}: no segments" in spool("ls", tmp_path).stderr
+    (tmp_path / "delivered.seg").symlink_to("gone")  # as if it were delivered while the command runs
+    assert spool("verify", tmp_path).returncode == 0
     (tmp_path / "x.seg").write_bytes(b"no segment at all")
     done = spool("verify", tmp_path)
     assert done.returncode != 0 and f"{tmp_path}/x.seg: does not begin as a segment" in done.stderr
