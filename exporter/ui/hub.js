@@ -288,10 +288,13 @@ function scorerFacts(h, s) {
 
 const secretOf = (name, key) => (name ? { name, key } : null);
 
+const sourceOf = (m) => ({ type: m.sourceType, query: m.sourceQuery, endpoint: m.sourceEndpoint, rangeSeconds: m.sourceRange,
+  stepSeconds: m.sourceStep, secret: secretOf(m.sourceEndpointAuthName, m.sourceEndpointAuthKey) });
+
+// The first of several sources is in the summary's own members, too.
 function summaryDetails(m) {
-  return m && endpoints([{ type: m.sourceType, query: m.sourceQuery, endpoint: m.sourceEndpoint, rangeSeconds: m.sourceRange,
-    stepSeconds: m.sourceStep, secret: secretOf(m.sourceEndpointAuthName, m.sourceEndpointAuthKey) }], m.scoringEndpoint,
-  secretOf(m.scoringEndpointAuthName, m.scoringEndpointAuthKey), true);
+  return m && endpoints((m.sources ?? [m]).map(sourceOf), m.scoringEndpoint,
+    secretOf(m.scoringEndpointAuthName, m.scoringEndpointAuthKey), true);
 }
 
 function probePlots(s) {

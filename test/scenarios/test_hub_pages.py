@@ -8,7 +8,7 @@ import urllib.parse
 import pytest
 
 from lib.browser import VISIBLE_TEXT, shared_browser  # noqa: F401 (a fixture)
-from lib.scorers import full, in_parallel, limited_user, serve
+from lib.scorers import full, in_parallel, limited_user, own, serve, source
 from lib.wait import LONG, eventually, wait_until
 
 ERROR = "bad_data: <script>alert(1)</script> & unexpected end of input"
@@ -176,6 +176,14 @@ def look_at_parts(controller, browser):
     assert browser.run("document.querySelectorAll('[data-key=table-clusters] tbody tr').length") == len(CLUSTERS)
 
 
+def look_at_several_sources(hub, controller, browser):
+    spec = own("two", "http://two.example", sources=[source(query="first_total"), source(query="second_total")])
+    hub.apply_scorer("two", {key: value for key, value in spec.items() if key != "source"})
+    browser.open(f"{controller.url}/scorer?name=two")
+    browser.wait_for("document.body.innerText.includes('first_total')")
+    assert "second_total" in browser.run(VISIBLE_TEXT)
+
+
 def test_each_failure_is_named_in_full(hub, controller, browser):
     look_at_the_json(controller)
     eventually(lambda: look_at_the_page(controller, browser))
@@ -185,6 +193,7 @@ def test_each_failure_is_named_in_full(hub, controller, browser):
     eventually(lambda: look_at_the_rest(hub, controller, browser))  # the status is written a little later
     look_at_the_lists(controller)
     look_at_parts(controller, browser)
+    look_at_several_sources(hub, controller, browser)
     for kind in ("scorer", "cluster"):
         hostile = '"><script>alert(1)</script>'
         answer = controller.get(f"/api/v1/{kind}?name={urllib.parse.quote(hostile)}")
