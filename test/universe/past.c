@@ -395,23 +395,15 @@ static bool sees_its_cluster(const struct sim_node *a, int64_t ms)
            a->since < at && !etcd_lists_lagged(a->cluster, ms);
 }
 
-/* A replica that has begun to lead since then has listed the ConfigMap, whatever its stream had missed. */
-static bool has_listed_since(const struct sim_node *a, int64_t at)
-{
-    return fleet_elects(a) && a->leads_since > at && kube_calm_since(a->cluster) < at &&
-           !etcd_lists_lagged(a->cluster, sim_now_ms - at);
-}
-
 /* An agent deletes no scores of a scorer that its ConfigMap has had for long. So long that it has noticed a
  * stream that died without a sign, for which it waits for more than two bookmarks: a scorer that it does not
- * know of has no scores to lose until then, unless another replica has led. */
+ * know of has no scores to lose until then. */
 void past_check_scores_deleted(const struct sim_node *from, const char *name)
 {
     unsigned scorer = (unsigned)(name[1] - '0');
     int64_t at = p.listed_at[from->cluster][scorer];
 
-    if (at &&
-        (has_listed_since(from, at) || (sim_now_ms - at >= NOTICED_MS && sees_its_cluster(from, NOTICED_MS))))
+    if (at && sim_now_ms - at >= NOTICED_MS && sees_its_cluster(from, NOTICED_MS))
         violated(ORACLE_FLEET, "a%d deletes the scores of s%u, which its ConfigMap has had for %lld ms",
                  from->id, scorer, (long long)(sim_now_ms - at));
 }
