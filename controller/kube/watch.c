@@ -508,10 +508,23 @@ enum {
     RESTORE_MS = 30 * 1000, /* a restore from a backup hardly takes less */
 };
 
-/* Whether it lived for longer than bookmarks take, and brought nothing. */
+/* Whether it brought nothing for longer than bookmarks take: since its last news, or ever. */
 static bool watch_was_silent(const struct kube_watch *w)
 {
-    return w->open && !w->has_event && mono_diff(w->opened, kube_now(w->kube)) >= IDLE_MS;
+    mono_ms now = kube_now(w->kube);
+    bool never_spoke = !w->has_event && mono_diff(w->opened, now) >= IDLE_MS;
+
+    return w->open && (never_spoke || mono_diff(w->heard_at, now) >= OLD_MS);
+}
+
+/* In a time without news the store may have been restored from a backup, and the version alone does not tell:
+ * there may have been as many changes since. A list compares the objects. It begins anew and counts as the
+ * first one: an object that this watch never knew, or whose end it has not heard of, may be back, too. */
+static void watch_distrust(struct kube_watch *w)
+{
+    free(TAKE_PTR(w->next_page));
+    w->next = WATCH_LIST;
+    w->is_first = true;
 }
 
 /* Whether to say why: an expired version, or one broken connection, is no error. */
@@ -521,9 +534,10 @@ static bool watch_stream_failed(struct kube_watch *w, enum kube_verdict verdict,
         w->stream_failures = 0;
     w->stream_failures++;
     w->next = WATCH_CHECK;
-    if ((verdict != KUBE_RETRY && verdict != KUBE_UNAUTHORIZED) || w->stream_failures >= FAILURES_TO_LIST ||
-        watch_was_silent(w))
+    if ((verdict != KUBE_RETRY && verdict != KUBE_UNAUTHORIZED) || w->stream_failures >= FAILURES_TO_LIST)
         w->next = WATCH_LIST;
+    if (watch_was_silent(w))
+        watch_distrust(w);
     watch_retry(w, w->stream_failures, retry_after_ms);
     return verdict != KUBE_GONE && !(verdict == KUBE_RETRY && w->open && w->stream_failures == 1);
 }
@@ -641,7 +655,7 @@ static void watch_on_end(void *arg, struct kube_answer *a)
         return;
     }
     if (watch_was_silent(w))
-        w->next = WATCH_LIST;
+        watch_distrust(w);
     else if (mono_before(kube_now(w->kube), w->asked_until)) /* as when a server stops */
         w->next = WATCH_CHECK;
     if (good) {
@@ -727,9 +741,11 @@ static void watch_start_over(struct kube_watch *w, int64_t ms)
 
 void kube_watch_hurry(struct kube_watch *w)
 {
-    if (mono_diff(w->heard_at, kube_now(w->kube)) > OLD_MS)
-        kube_watch_relist(w);
+    bool is_old = mono_diff(w->heard_at, kube_now(w->kube)) > OLD_MS;
+
     watch_start_over(w, 0);
+    if (is_old)
+        watch_distrust(w);
 }
 
 bool kube_watch_is_current(const struct kube_watch *w)
@@ -747,10 +763,7 @@ void kube_watch_relist(struct kube_watch *w)
     watch_again(w, 0);
 }
 
-/* A stream opened before the server went away may hang on a dead connection. After an absence that is long
- * enough for a restore from a backup, the version alone does not tell whether the store went back: it may
- * have made as many changes since. A list compares the objects. It counts as the first one in any case: an
- * object that this watch never knew, as its stream had been dead for a while, may be back, too. */
+/* A stream opened before the server went away may hang on a dead connection. */
 static void watch_on_return(struct kube_waiter *waiter)
 {
     struct kube_watch *w = CONTAINER_OF(waiter, struct kube_watch, waiter);
@@ -762,11 +775,8 @@ static void watch_on_return(struct kube_waiter *waiter)
     if (fresh && !is_long)
         return;
     watch_start_over(w, kube_return_ms());
-    if (is_long) {
-        free(TAKE_PTR(w->next_page));
-        w->next = WATCH_LIST;
-        w->is_first = true;
-    }
+    if (is_long)
+        watch_distrust(w);
 }
 
 /* Another watch has found it, or this one. */

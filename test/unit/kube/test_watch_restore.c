@@ -127,7 +127,7 @@ static void lists_after_a_stream_that_heard_nothing(void **state)
     fake_kube_advance(f, 150000);
     fake_kube_idle(f);
     fake_kube_advance(f, 1000);
-    expect(t, 3, "+ns/b@550 -ns/a +ns/b@601 ");
+    expect(t, 4, "+ns/b@550 -ns/a restored +ns/b@601 ");
     assert_lists(t, 2);
 }
 
