@@ -141,9 +141,9 @@ process = row(
 remote = row(
     "Remote write",
     timeseries("Lag",
-               "Time from the newest queued sample to the newest that the endpoint has accepted.", "s",
+               "Time from the newest queued sample to the newest that the endpoint has accepted, once one was.", "s",
                query(f"""{of_endpoint("prometheus_remote_storage_queue_highest_timestamp_seconds")}
-                - {of_endpoint("prometheus_remote_storage_queue_highest_sent_timestamp_seconds")}""", ENDPOINT_NAME),
+                - ({of_endpoint("prometheus_remote_storage_queue_highest_sent_timestamp_seconds")} > 0)""", ENDPOINT_NAME),
                width=8, min=0, panel_links=[runbook("RemoteWriteBehind")]),
     timeseries("Samples", "Samples accepted by the endpoints, and those that were not.", "ops",
                query(f"sum({endpoint_rate('prometheus_remote_storage_samples_total')})", "accepted"),
