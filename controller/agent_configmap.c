@@ -37,8 +37,10 @@ enum configmap_state agent_configmap_state(const struct agent_configmap *c)
 {
     if (!c || c->is_outdated)
         return CONFIGMAP_UNKNOWN;
-    /* Its lists may have waited for a valid file. */
+    /* Its lists may have waited for a valid file, and been applied with that. */
     if (c->state == CONFIGMAP_UNKNOWN && agent_state(c->o.agent)->configmap)
+        return CONFIGMAP_READ;
+    if (c->state == CONFIGMAP_MISSING && agent_state(c->o.agent)->config->summaries.n > 0)
         return CONFIGMAP_READ;
     return c->state;
 }

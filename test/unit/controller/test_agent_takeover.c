@@ -1,4 +1,5 @@
-/* A replica of the agent that begins to lead, and knows its ConfigMap by a stream that has died. */
+/* A replica of the agent that begins to lead, and knows its ConfigMap by a stream that has died; and a
+ * ConfigMap that comes while the file is invalid. */
 #include "controller/agent_kube.h"
 #include "exporter/agent/agent.h"
 #include "exporter/base/log.h"
@@ -183,6 +184,55 @@ static void deletes_nothing_until_it_knows(void **state)
     assert_int_equal(count_asked(w, "DELETE"), 0);
 }
 
+/* A single agent whose ConfigMap is not there yet, and whose file is invalid by the time that it comes. */
+static int set_up_without_configmap(void **state)
+{
+    struct world *w = calloc(1, sizeof(*w));
+    const char *scorer;
+
+    w->f = fake_kube_new();
+    fake_kube_file(w->f, "agent.yaml", "clusterName: c1\n");
+    w->options.config_file = fake_kube_text(w->f, "%s/agent.yaml", w->f->dir);
+    w->kube_options.cluster_name = "c1";
+    w->kube_options.hub_kubeconfig = w->kube_options.managed_kubeconfig =
+        fake_kube_text(w->f, "%s/kubeconfig", w->f->dir);
+    assert_int_equal(agent_new(&w->agent, w->f->loop, &w->options), 0);
+    w->kube = agent_kube_new(w->agent, &w->kube_options, false);
+    assert_int_equal(agent_kube_start(w->kube), 0);
+    scorer = fake_kube_text(w->f,
+                            "[{\\\"scoreName\\\":\\\"x\\\",\\\"sourceType\\\":\\\"None\\\","
+                            "\\\"scoreDestination\\\":\\\"AddOnPlacementScore\\\","
+                            "\\\"scoringEndpoint\\\":\\\"http://127.0.0.1:%u/score\\\"}]",
+                            fake_port(w->f->server));
+    push_list(w, LISTS, "10", "");
+    fake_push(w->f->server,
+              (struct fake_answer){.body = fake_kube_event(w->f, "ADDED", configmap(w, "11", scorer)),
+                                   .only_path = LISTS,
+                                   .held = true});
+    push_list(w, SCORES, "20", "");
+    push_silent_stream(w, SCORES);
+    *state = w;
+    return 0;
+}
+
+static void writes_scores_of_a_configmap_that_has_waited_for_the_file(void **state)
+{
+    struct world *w = *state;
+
+    push(w, "/score", 200, "{\"results\":[{\"metric\":{\"node\":\"n\"},\"score\":1}]}");
+    wait_asked(w, "GET " LISTS, 2); /* the list that has none, then the stream */
+    fake_kube_file(w->f, "agent.yaml", "clusterName: [\n");
+    fake_release(w->f->server);
+    for (unsigned i = 0; i < 400 && agent_state(w->agent)->reload.ok; i++)
+        assert_int_equal(loop_turn(w->f->loop, 5), 0);
+    assert_int_equal(agent_state(w->agent)->n_scorers, 0);
+    fake_kube_file(w->f, "agent.yaml", "clusterName: c1\n");
+    assert_int_equal(agent_reload(w->agent, NULL), 0);
+    assert_int_equal(agent_state(w->agent)->n_scorers, 1);
+    fake_kube_advance(w->f, 2000);
+    wait_asked(w, "POST " SCORES, 1);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -192,6 +242,8 @@ int main(void)
         TEST(deletes_the_scores_of_a_scorer_that_is_gone),
         TEST(acts_on_what_it_knows_where_it_may_not_list),
         TEST(deletes_nothing_until_it_knows),
+        cmocka_unit_test_setup_teardown(writes_scores_of_a_configmap_that_has_waited_for_the_file,
+                                        set_up_without_configmap, tear_down),
     };
 
     log_setup(LOG_LEVEL_ERROR + 1, LOG_FORMAT_LOGFMT);
