@@ -3,6 +3,7 @@
 #include "controller/flags.h"
 #include "controller/role.h"
 #include "controller/terminal.h"
+#include "exporter/base/alloc.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/file.h"
@@ -15,6 +16,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { SEGMENT_FILE_MAX = 256 << 20, TEXT_MAX = 1 << 30 };
 
@@ -166,12 +168,15 @@ static int spool_order(const FTSENT **a, const FTSENT **b)
     return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
+/* A storage path may be called so, too: then it has the folder of that name. */
 static enum spool_root spool_root_of(const char *path)
 {
     CLEANUP(cleanup_free) char *whole = realpath(path, NULL);
+    CLEANUP(cleanup_free) char *below = xasprintf("%s/%s", path, spools_name);
     const char *slash = whole ? strrchr(whole, '/') : NULL;
+    bool is_called_so = slash && strcmp(slash + 1, spools_name) == 0;
 
-    return slash && strcmp(slash + 1, spools_name) == 0 ? ROOT_OF_ENDPOINTS : ROOT_OF_STORAGE;
+    return is_called_so && access(below, F_OK) < 0 ? ROOT_OF_ENDPOINTS : ROOT_OF_STORAGE;
 }
 
 /* Folders that have no segments to look at. */

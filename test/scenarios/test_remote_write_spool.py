@@ -56,6 +56,10 @@ def test_the_spool_command_on_what_is_no_spool(tmp_path):
     with open(tmp_path / "y.seg", "wb") as f:
         f.truncate(300 << 20)
     assert f"{tmp_path}/y.seg: too large for a segment" in spool("ls", tmp_path).stderr
+    of_that_name = tmp_path / "remote-write"  # a storage path that is called as the folder in it
+    (of_that_name / "remote-write/hub").mkdir(parents=True)
+    (of_that_name / "remote-write/hub/x.seg").write_bytes(b"no segment at all")
+    assert "hub/x.seg: does not begin as a segment" in spool("verify", of_that_name).stderr
     (tmp_path / "storage/remote-write").mkdir(parents=True)
     (tmp_path / "storage/remote-write/file").write_text("not an endpoint's folder")
     done = spool("ls", tmp_path / "storage")
