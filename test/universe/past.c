@@ -46,7 +46,7 @@ static struct {
     int64_t addon_gone_at[AGENTS], addon_back_at[AGENTS];
     int64_t listed_at[AGENTS][SCORERS]; /* in the cluster's ConfigMap since then; 0: it is not */
     int64_t lease_deleted_at[KUBE_SERVERS];
-    bool lease_deleted_again[KUBE_SERVERS]; /* before each standby must have seen who had made it anew */
+    bool lease_was_new[KUBE_SERVERS]; /* the deleted one: not each standby must have seen its holder */
     int64_t next_turn;
 } p;
 
@@ -272,18 +272,31 @@ bool past_lacks_addon(int cluster)
 
 /* A process that starts just then has never seen who held the Lease: it creates it at once, as the first of
  * all processes must, and two lead for as long as the holder has renewed it. So it is where the Lease is
- * deleted again and a standby, whose reads were refused in between, has seen none for all that time. */
+ * deleted soon after it was made, and a standby has seen none for all that time. */
 bool past_lease_was_unknown(int server)
 {
     int64_t at = p.lease_deleted_at[server];
 
     if (!at || sim_now_ms - at > LEASE_MS)
         return false;
-    if (p.lease_deleted_again[server])
+    if (p.lease_was_new[server])
         return true;
     for (int i = 0; i < universe.n_nodes; i++)
         if (fleet_elects(&universe.nodes[i]) && universe.nodes[i].since > at - LEASE_MS)
             return true;
+    return false;
+}
+
+/* Whether one of the hub's processes, or of the agents, has begun to lead in the Lease's last duration. */
+static bool has_new_leader(bool is_hub)
+{
+    for (int i = 0; i < universe.n_nodes; i++) {
+        const struct sim_node *n = &universe.nodes[i];
+
+        if (fleet_elects(n) && (i >= universe.n_agents) == is_hub && n->leads_since &&
+            sim_now_ms - n->leads_since < LEASE_MS)
+            return true;
+    }
     return false;
 }
 
@@ -297,8 +310,7 @@ static void lease_deleted(int cluster)
         return;
     trace("the Lease of server %d is deleted", server);
     note_made_anew(PAST_LEASES);
-    p.lease_deleted_again[server] =
-        p.lease_deleted_at[server] && sim_now_ms - p.lease_deleted_at[server] < 2 * LEASE_MS;
+    p.lease_was_new[server] = has_new_leader(is_hub);
     p.lease_deleted_at[server] = sim_now_ms;
     kube_delete(server, LEASES,
                 json_string_value(json_object_get(json_object_get(lease, "metadata"), "namespace")),
