@@ -28,9 +28,10 @@ struct agent_configmap {
     enum configmap_state state;
     bool is_outdated; /* perhaps: this agent has begun to lead, and it has not been listed since */
     mono_ms leads_since;
-    char *adjustments;  /* the last valid list; NULL: none yet */
-    json_t *first;      /* with `once`: the ConfigMap */
-    struct timer apply; /* with `once`: when its Secrets have been read */
+    struct timer give_up; /* while is_outdated: when what is known counts all the same */
+    char *adjustments;    /* the last valid list; NULL: none yet */
+    json_t *first;        /* with `once`: the ConfigMap */
+    struct timer apply;   /* with `once`: when its Secrets have been read */
 };
 
 enum configmap_state agent_configmap_state(const struct agent_configmap *c)
@@ -49,8 +50,10 @@ enum configmap_state agent_configmap_state(const struct agent_configmap *c)
  *
  * Its stream may have died without a sign, or be that of an API server that lags. The leader before it may
  * have scored what it does not know of, so the ConfigMap is listed before AddOnPlacementScores are written or
- * deleted. No deadline ends this, as nobody leads for long without the API server. A refusal does: what is
- * known stays in force then. */
+ * deleted. A refusal ends this, or a minute without a list: what is known stays in force then, since scores
+ * that nobody writes would expire. */
+
+enum { CATCH_UP_MS = 60 * 1000 };
 
 static bool configmap_is_refused(const struct agent_configmap *c)
 {
@@ -67,6 +70,7 @@ void agent_configmap_catch_up(struct agent_configmap *c)
     if (!c->is_outdated)
         return;
     c->leads_since = kube_now(c->o.cluster);
+    kube_timer_move(kube_loop(c->o.cluster), &c->give_up, CATCH_UP_MS);
     kube_watch_relist(c->watch);
     kube_watch_hurry(c->watch);
 }
@@ -74,7 +78,19 @@ void agent_configmap_catch_up(struct agent_configmap *c)
 static void configmap_is_current(struct agent_configmap *c)
 {
     c->is_outdated = false;
+    loop_timer_clear(kube_loop(c->o.cluster), &c->give_up);
     c->o.on_current(c->o.arg);
+}
+
+static void configmap_on_give_up(struct timer *t)
+{
+    struct agent_configmap *c = CONTAINER_OF(t, struct agent_configmap, give_up);
+
+    if (!c->is_outdated)
+        return;
+    log_warn("ConfigMap not listed since this agent leads, its last state counts",
+             L_STR("configmap", c->shown));
+    configmap_is_current(c);
 }
 
 static void configmap_on_listed(void *arg)
@@ -293,6 +309,7 @@ struct agent_configmap *agent_configmap_new(const struct agent_configmap_options
     c->o = *o;
     c->shown = xasprintf("%s/%s", o->namespace, o->name);
     c->apply.fn = once_apply;
+    c->give_up.fn = configmap_on_give_up;
     c->watch = kube_watch_new(o->cluster, &watch);
     return c;
 }
@@ -302,6 +319,7 @@ struct agent_configmap *agent_configmap_free(struct agent_configmap *c)
     if (!c)
         return NULL;
     loop_timer_clear(kube_loop(c->o.cluster), &c->apply);
+    loop_timer_clear(kube_loop(c->o.cluster), &c->give_up);
     c->watch = kube_watch_free(c->watch);
     json_decref(c->first);
     free(c->shown);

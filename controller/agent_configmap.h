@@ -39,7 +39,7 @@ struct agent_configmap *agent_configmap_new(const struct agent_configmap_options
 /* Takes NULL, returns NULL. */
 struct agent_configmap *agent_configmap_free(struct agent_configmap *c);
 /* The agent begins to lead: what it knows as a standby may be old, so the state is CONFIGMAP_UNKNOWN until
- * the ConfigMap has been listed again. It stays applied. Takes NULL. */
+ * the ConfigMap has been listed again, for at most a minute. It stays applied. Takes NULL. */
 void agent_configmap_catch_up(struct agent_configmap *c);
 /* What is known; already the new state while an agent applies the ConfigMap. CONFIGMAP_UNKNOWN for NULL. */
 enum configmap_state agent_configmap_state(const struct agent_configmap *c);

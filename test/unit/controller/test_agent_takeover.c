@@ -184,6 +184,55 @@ static void deletes_nothing_until_it_knows(void **state)
     assert_int_equal(count_asked(w, "DELETE"), 0);
 }
 
+/* Its own Lease is renewed from now on. */
+static void renew(struct world *w)
+{
+    const char *holder = "";
+    char identity[128];
+
+    for (size_t i = 0; i < fake_requests(w->f->server); i++)
+        if (strstr(fake_request(w->f->server, i)->body, "holderIdentity"))
+            holder = strstr(fake_request(w->f->server, i)->body, "holderIdentity");
+    assert_int_equal(sscanf(holder, "holderIdentity\":\"%127[^\"]", identity), 1);
+    fake_aside(w->f->server, (struct fake_answer){
+                                 .body = fake_kube_text(w->f,
+                                                        "{\"metadata\":{\"name\":\"dynamic-scoring-agent\","
+                                                        "\"resourceVersion\":\"4\"},\"spec\":{"
+                                                        "\"holderIdentity\":\"%s\","
+                                                        "\"leaseDurationSeconds\":15}}",
+                                                        identity),
+                                 .only_path = LEASES});
+}
+
+/* 2.5 s, in which the Lease is renewed. */
+static void pass_renewal(struct world *w)
+{
+    size_t before = fake_asides(w->f->server);
+
+    fake_kube_advance(w->f, 2500);
+    for (unsigned i = 0; i < 400 && fake_asides(w->f->server) == before; i++)
+        assert_int_equal(loop_turn(w->f->loop, 5), 0);
+    fake_kube_settle(w->f);
+}
+
+/* Lists of ConfigMaps alone fail: scores that nobody writes would expire. */
+static void acts_on_what_it_knows_after_a_minute(void **state)
+{
+    struct world *w = *state;
+
+    push(w, LISTS, 503, "{\"kind\":\"Status\",\"code\":503}");
+    take_over(w);
+    renew(w);
+    for (unsigned i = 0; i < 23; i++)
+        pass_renewal(w);
+    assert_int_equal(count_asked(w, "DELETE"), 0);
+    push(w, SCORES "/x", 200, "{}");
+    for (unsigned i = 0; i < 2; i++)
+        pass_renewal(w);
+    assert_true(leads(w));
+    assert_int_equal(count_asked(w, "DELETE " SCORES "/x"), 1);
+}
+
 /* A single agent whose ConfigMap is not there yet, and whose file is invalid by the time that it comes. */
 static int set_up_without_configmap(void **state)
 {
@@ -242,6 +291,7 @@ int main(void)
         TEST(deletes_the_scores_of_a_scorer_that_is_gone),
         TEST(acts_on_what_it_knows_where_it_may_not_list),
         TEST(deletes_nothing_until_it_knows),
+        TEST(acts_on_what_it_knows_after_a_minute),
         cmocka_unit_test_setup_teardown(writes_scores_of_a_configmap_that_has_waited_for_the_file,
                                         set_up_without_configmap, tear_down),
     };
