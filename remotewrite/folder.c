@@ -180,10 +180,18 @@ int folder_commit(struct folder *f, const char *appended, const char *name)
         return -errno;
     if (strcmp(appended, name) == 0)
         return 0;
-    if (renameat(f->fd, appended, f->fd, name) < 0 || fsync(f->fd) < 0)
+    if (renameat(f->fd, appended, f->fd, name) < 0)
         return -errno;
+    f->is_unsynced = true;
+    return folder_sync(f);
+}
+
+int folder_sync(struct folder *f)
+{
+    int r = f->is_unsynced && fsync(f->fd) < 0 ? -errno : 0;
+
     f->is_unsynced = false;
-    return 0;
+    return r;
 }
 
 int folder_read(const struct folder *f, const char *name, struct buf *into)

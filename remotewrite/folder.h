@@ -60,5 +60,7 @@ int folder_create(const struct folder *f, const char *name);
 MUST_USE int folder_append(const struct folder *f, const char *name, size_t at, struct str bytes);
 /* Syncs the file that was appended to. If it is not called `name` yet, it replaces the file that is. */
 MUST_USE int folder_commit(struct folder *f, const char *appended, const char *name);
+/* Syncs which files there are, if some were made or renamed since the last time. */
+MUST_USE int folder_sync(struct folder *f);
 MUST_USE int folder_read(const struct folder *f, const char *name, struct buf *into);
 void folder_remove(const struct folder *f, const char *name);

@@ -94,7 +94,7 @@ static void queue_remove(struct queue *q, struct record *r)
 
     queue_end_record(q, r);
     if (segment)
-        spool_forget(q->spool, segment);
+        spool_forget(segment);
 }
 
 void queue_count_drop(struct queue *q, enum queue_drop why, uint64_t samples)
@@ -114,7 +114,7 @@ static void queue_leave_segment(struct queue *q, struct record *r)
     struct spool_segment *segment = r->segment;
 
     record_leave_segment(&q->backlog, r);
-    spool_forget(q->spool, segment);
+    spool_forget(segment);
 }
 
 /* Drops the records of a segment to make room. Those in flight stay, in memory only. */
@@ -196,13 +196,17 @@ static bool queue_drop_oldest(struct queue *q)
 {
     struct spool_segment *segment = q->spool ? spool_oldest(q->spool) : NULL;
     bool memory_full = q->backlog.memory_only && queue_keeps_in_memory(q);
+    uint64_t before;
 
     if (memory_full && queue_drop_in_memory(q))
         return true;
     if (!segment)
         return false;
+    before = q->spool->bytes;
     queue_empty_segment(q, segment);
-    return spool_oldest(q->spool) != segment || spool_shrink(q->spool);
+    spool_leave_empty(q->spool);
+    queue_remove_empty(q);
+    return q->spool->bytes < before;
 }
 
 /* Drops records until `need` more bytes fit; false if the new record has to be dropped instead. */
@@ -210,6 +214,8 @@ static bool queue_make_room(struct queue *q, uint64_t need)
 {
     if (!queue_may_fit(q, need))
         return false;
+    if (!queue_fits(q, need))
+        queue_remove_empty(q);
     while (!queue_fits(q, need))
         if (q->o.policy == RW_DROP_NEWEST || !queue_drop_oldest(q))
             return false;
@@ -404,6 +410,7 @@ void queue_finish(struct queue *q, struct record *r)
         r = LIST_FIRST(&q->backlog.companions);
     } while (r);
     invariant(q->backlog.in_flight == 0);
+    queue_remove_empty(q);
 }
 
 /* The record waits again, behind older ones that came meanwhile. */
@@ -545,8 +552,10 @@ void queue_forget_lanes(struct queue *q, mono_ms now, int64_t wall_ms,
             stored++;
     }
     /* The segment that is being written may be all that holds them, for days where little is written. */
-    if (stored)
-        (void)spool_shrink(q->spool);
+    if (stored) {
+        spool_leave_empty(q->spool);
+        queue_remove_empty(q);
+    }
     TAILQ_FOREACH (l, &q->lanes.turns, turn) {
         l->is_idle = l->is_idle && !lane_is_stored(q, l);
         idle += l->is_idle;

@@ -46,5 +46,7 @@ void queue_store_waiting(struct queue *q);
 
 /* Something in the spool cannot be read: what it holds waits there, unused, until it can. */
 void queue_leave_spool(struct queue *q);
+/* Removes segments whose records are all delivered or dropped, if a spool is open. */
+void queue_remove_empty(struct queue *q);
 /* Without a last look at anything. */
 void queue_close_spool(struct queue *q);

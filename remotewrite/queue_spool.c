@@ -56,6 +56,17 @@ void queue_sync_position(struct queue *q)
         queue_put_position(q, true);
 }
 
+/* The positions alone know then what was sent, and the last timestamp of a scorer that has sent all: without
+ * it, a clock that is behind would give later samples times that are taken. Where they cannot be written,
+ * segments go all the same, since a full disk needs that room. */
+void queue_remove_empty(struct queue *q)
+{
+    if (!q->spool || !spool_has_empty(q->spool))
+        return;
+    queue_sync_position(q);
+    spool_remove_empty(q->spool);
+}
+
 /* Without a file that can be read, what was sent is unknown. */
 static int queue_read_positions(struct queue *q, struct spool *spool)
 {
@@ -282,11 +293,12 @@ static int queue_attach(struct queue *q, struct spool *spool)
         return r;
     }
     queue_check_live(q);
-    spool_trim(spool);
     queue_merge_times(q);
     queue_renumber(q, q->next_seq - IN_MEMORY);
     q->next_seq += used;
     q->position_changed = true;
+    queue_remove_empty(q);
+    spool_trim_aside(spool);
     queue_store_waiting(q);
     return 0;
 }
@@ -355,7 +367,8 @@ bool queue_watch(struct queue *q, mono_ms now)
         queue_lose_folder(q, now);
         return false;
     }
-    spool_trim(q->spool);
+    queue_remove_empty(q);
+    spool_trim_aside(q->spool);
     if (is_due || q->disk_error == 0)
         queue_store_waiting(q);
     if (q->disk_error == 0)

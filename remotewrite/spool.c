@@ -197,7 +197,7 @@ static int spool_set_aside(struct spool *s, const struct spool_segment *segment,
     return 0;
 }
 
-/* spool_trim() measures what these set aside. */
+/* spool_trim_aside() measures what these set aside. */
 static int spool_set_aside_unknown(struct spool *s, const struct spool_segment *segment)
 {
     int r = spool_set_aside(s, segment, unknown_suffix, "spool segment of another version set aside");
@@ -290,14 +290,29 @@ static void spool_remove_segment(struct spool *s, struct spool_segment *segment)
     free(segment);
 }
 
-/* Removes segments without live records. */
-static void spool_drop_empty(struct spool *s)
+/* Whether it can go. The one that is written stays until it is large, as a new one costs two syncs. */
+static bool spool_is_empty(const struct spool *s, const struct spool_segment *segment)
+{
+    return segment->live == 0 && (segment != s->current || segment->size > s->segment_bytes / 4);
+}
+
+bool spool_has_empty(const struct spool *s)
+{
+    const struct spool_segment *segment;
+
+    TAILQ_FOREACH (segment, &s->segments, entry)
+        if (spool_is_empty(s, segment))
+            return true;
+    return false;
+}
+
+void spool_remove_empty(struct spool *s)
 {
     struct spool_segment *next;
 
     for (struct spool_segment *segment = TAILQ_FIRST(&s->segments); segment; segment = next) {
         next = TAILQ_NEXT(segment, entry);
-        if (segment->live == 0 && segment != s->current)
+        if (spool_is_empty(s, segment))
             spool_remove_segment(s, segment);
     }
 }
@@ -307,9 +322,8 @@ uint64_t spool_idle_bytes(const struct spool *s)
     return s->found.damaged.bytes + s->found.unknown.bytes;
 }
 
-void spool_trim(struct spool *s)
+void spool_trim_aside(struct spool *s)
 {
-    spool_drop_empty(s);
     while (s->found.damaged.n + s->found.unknown.n) {
         char oldest[SPOOL_NAME_BYTES];
         size_t n;
@@ -371,10 +385,8 @@ int spool_append(struct spool *s, const struct record_head *h, struct str payloa
     };
     int r;
 
-    if (s->current && s->current->size > SEGMENT_HEAD && s->current->size + total > s->segment_bytes) {
+    if (s->current && s->current->size > SEGMENT_HEAD && s->current->size + total > s->segment_bytes)
         spool_close_current(s);
-        spool_drop_empty(s);
-    }
     r = s->current ? 0 : spool_begin_segment(s);
     if (r < 0)
         return r;
@@ -409,9 +421,8 @@ int spool_sync(struct spool *s)
         r = -errno;
     if (s->fd >= 0 && fstat(s->fd, &st) == 0 && st.st_nlink == 0) /* someone has removed the file */
         r = -ENOENT;
-    if (s->folder->is_unsynced && fsync(s->folder->fd) < 0)
-        r = -errno;
-    s->dirty = s->folder->is_unsynced = s->sync_failed = false;
+    r = folder_sync(s->folder) ?: r;
+    s->dirty = s->sync_failed = false;
     /* After a failed sync the kernel may have discarded dirty pages: do not append to this file. */
     if (r < 0)
         spool_close_current(s);
@@ -452,21 +463,16 @@ int spool_read(struct spool *s, struct spool_segment *segment, uint32_t at, size
     return 0;
 }
 
-void spool_forget(struct spool *s, struct spool_segment *segment)
+void spool_forget(struct spool_segment *segment)
 {
     invariant(segment->live > 0);
-    if (--segment->live > 0)
-        return;
-    if (segment != s->current || segment->size > s->segment_bytes / 4)
-        spool_remove_segment(s, segment);
+    segment->live--;
 }
 
-bool spool_shrink(struct spool *s)
+void spool_leave_empty(struct spool *s)
 {
-    if (!s->current || s->current->live || s->current->size <= SEGMENT_HEAD)
-        return false;
-    spool_remove_segment(s, s->current);
-    return true;
+    if (s->current && s->current->live == 0 && s->current->size > SEGMENT_HEAD)
+        spool_close_current(s);
 }
 
 /* ---- Read positions ---- */
@@ -506,8 +512,8 @@ int spool_put_position(struct spool *s, uint64_t generation, struct str bytes, b
         s->folder->is_unsynced = true;
     }
     r = write_result(pwrite(*fd, bytes.p, bytes.n, 0), bytes.n);
-    if (r == 0 && wait_for_disk && fdatasync(*fd) < 0)
-        r = -errno;
+    if (r == 0 && wait_for_disk)
+        r = fdatasync(*fd) < 0 ? -errno : folder_sync(s->folder);
     if (r == 0)
         s->generation = generation;
     return r;

@@ -90,14 +90,19 @@ MUST_USE int spool_sync_folder(struct spool *s);
 /* Reads the payload of a record of n bytes into an empty buffer. -EBADMSG: damaged, or the file is gone. */
 MUST_USE int spool_read(struct spool *s, struct spool_segment *segment, uint32_t at, size_t n,
                         struct buf *into);
-/* The record is no longer needed; segments without live records are removed. */
-void spool_forget(struct spool *s, struct spool_segment *segment);
+/* The record is no longer needed. */
+void spool_forget(struct spool_segment *segment);
 /* Bytes of the segments that are set aside. */
 uint64_t spool_idle_bytes(const struct spool *s);
-/* Removes the current segment if it has no live records, to make room; else false. */
-bool spool_shrink(struct spool *s);
-/* Removes segments without records in use, and keeps the limits of files set aside. */
-void spool_trim(struct spool *s);
+/* The segment that is written may be removed, too, if it has no live records. */
+void spool_leave_empty(struct spool *s);
+/* Whether there are segments without live records, other than a small one that is written. */
+bool spool_has_empty(const struct spool *s);
+/* Removes them. After a power cut that may be done and what was written to other files before be lost, so the
+ * read positions must be on disk by then. */
+void spool_remove_empty(struct spool *s);
+/* Keeps the limits of files set aside. */
+void spool_trim_aside(struct spool *s);
 
 /* ---- Read positions ---- */
 

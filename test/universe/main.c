@@ -109,6 +109,7 @@ const char *const plant_names[PLANTS] = {
     [PLANT_OLD_SCORES] = "expired scores stay on /metrics",
     [PLANT_SHOWN_SECRET] = "a secret is shown",
     [PLANT_NO_COMPANIONS] = "what shares a request in flight is forgotten when the spool opens",
+    [PLANT_UNSYNCED] = "the position is not on disk when a segment goes",
     [PLANT_HIGHEST] = "the highest timestamp is taken for the last",
     [PLANT_SAME_VALIDITY] = "validUntil is never renewed",
     [PLANT_NEWEST_WATCH] = "a watch resumes from the newest version",
@@ -312,6 +313,8 @@ int main(int argc, char **argv)
     uint64_t first = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
     int status = 0;
 
+    /* A seed is the same everywhere, also where SSL_CERT_FILE costs the agent a look for a file. */
+    (void)clearenv();
     shared = shared_memory(sizeof(*shared));
     if (argc > 1 && strcmp(argv[1], "--swarm") == 0)
         return swarm(n, INFINITY, first);

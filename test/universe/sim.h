@@ -165,6 +165,7 @@ enum plant {
     PLANT_OLD_SCORES,     /* expired scores stay on /metrics. The pages: they show an old score */
     PLANT_SHOWN_SECRET,   /* secrets in texts are not hidden. The pages: one is in the log */
     PLANT_NO_COMPANIONS,  /* what shares a request is forgotten at a late open. An invariant of sender.c */
+    PLANT_UNSYNCED,       /* a segment goes before the position is on disk. The ledger: out of order */
     PLANT_HIGHEST,        /* a lane's highest time counts as its last. The ledger: out of order later on */
     /* These are seen by the fleet, which seeds with API servers have. */
     PLANT_SAME_VALIDITY, /* validUntil stays as first written. Scores have ended without a fallback */

@@ -390,7 +390,7 @@ static void check_repeated(const struct taken *one, const struct sim_node *a)
  * after a kill. In both cases, where the clock went back, the next samples may have time stamps of others. */
 static bool is_in_order(const struct sim_node *a)
 {
-    return !a->unreadable && !a->forgot && a->life > a->back_life && !disk_was_unreadable(a->process->disk) &&
+    return !a->unreadable && !a->forgot && !disk_was_unreadable(a->process->disk) &&
            !(a->was_killed && a->disk_failed);
 }
 

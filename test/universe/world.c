@@ -165,20 +165,11 @@ void check_secrets(struct str text, const char *where)
         violated(ORACLE_PAGES, "a token of an API server is in %s: %.*s", where, STR_ARG(text));
 }
 
-/* A life begins with what the one before has left, which may be that of a life whose clock had gone back. */
-static void note_spool_read(struct sim_node *a)
-{
-    if (a->back_life > 0 && a->life == a->back_life + 1)
-        a->back_life = a->life;
-}
-
 void world_on_log(struct str line)
 {
     if (!sim_process || sim_process->dead)
         return;
     check_secrets(line, "the log");
-    if (memmem(line.p, line.n, "msg=\"spool read\"", 16))
-        note_spool_read(&universe.nodes[sim_process->node]);
     reached[REACHED_EXPIRED] += memmem(line.p, line.n, "scores expired", 14) != NULL;
     reached[REACHED_SUSPENDED] += memmem(line.p, line.n, "suspended", 9) != NULL;
     reached[REACHED_FOREIGN] += memmem(line.p, line.n, "was created by another", 22) != NULL;
@@ -382,14 +373,16 @@ static void node_start(struct sim_node *a)
         a->process->wall_ms = fleet_clock_error_ms(a);
     else if (!universe.healed)
         a->process->wall_ms = (int64_t)stream_below(&universe.faults, 20 * 60000) - 10 * 60000;
+    /* A clock without a battery begins behind where it was, whoever sets it later. */
+    if (!universe.has_kube && !universe.healed && a->life > 0 && a->cut_life == a->life &&
+        stream_chance(&universe.clocks, 500))
+        a->process->wall_ms = -10 * 60000;
     /* Only a folder that is empty: newer samples overtake those in one that cannot be opened. Nor that of a
      * replica: if it leads twice before it is opened, nobody knows the series of the first time. */
     if (a->life == 0 && !node_is_controller(a) && !fleet_elects(a) && stream_chance(&universe.locks, 500)) {
         a->locked_until = sim_now_ms + (int64_t)stream_below(&universe.locks, 120000);
         disk_lock(a->process->disk, a->locked_until);
     }
-    if (a->cut_life == a->life && a->process->wall_ms < a->wall_ms)
-        a->back_life = a->life + 2;
     a->wants_stop = a->wants_reload = false;
     a->not_before = 0;
     if (++a->life == MAX_LIVES)
@@ -416,8 +409,6 @@ static void node_bury(struct sim_node *a)
     if (a->left)
         p->disk = disk_free(p->disk);
     a->disk = a->left ? TAKE_PTR(a->left) : p->disk;
-    if (p->wall_ms > a->wall_ms && p->wall_ms < DAY_MS / 2)
-        a->wall_ms = p->wall_ms;
     free(p);
     a->process = NULL;
     a->up_at = sim_now_ms + (universe.healed ? 0 : (int64_t)stream_below(&universe.faults, 90000));

@@ -46,11 +46,6 @@ struct sim_node {
     int64_t locked_until; /* its folder, by another process at its start */
     bool was_killed, disk_failed, unreadable;
     bool forgot; /* ended while nothing that it had sent was known on disk */
-    /* The last life whose samples may be out of order because the clock went back at a power cut, which
-     * lost the times of what had just been sent: the second since, as it sends what the first has left, and
-     * those that follow it while each begins with something left. */
-    unsigned back_life;
-    int64_t wall_ms;               /* the clock's largest error so far, except when it was a day ahead */
     int64_t ahead_until, right_ms; /* it is now, and its error after that */
     unsigned times_ahead;          /* how often the clock went a day ahead */
     /* An agent */

@@ -560,6 +560,25 @@ static void counts_samples_whose_files_were_removed(void **state)
 
 /* Samples taken before the spool could be opened go behind those that it holds, except the one in flight,
  * unless a stop ends its flight. */
+/* Once all of a scorer's records are sent, no segment has its last timestamp any more. */
+static void knows_the_last_time_of_segments_that_are_gone(void **state)
+{
+    struct world w = {.dir = rw_folder()};
+    struct record *r;
+
+    (void)state;
+    world_open(&w);
+    world_append(&w, 8);
+    while ((r = queue_pick(w.queue, START)))
+        queue_finish(w.queue, r);
+    assert_int_equal(queue_stats(w.queue).spool.bytes, 0);
+    world_kill(&w);
+    world_open(&w);
+    assert_int_equal(queue_last_ms(w.queue, STR("a")), START + 6);
+    assert_int_equal(queue_last_ms(w.queue, STR("b")), START + 7);
+    world_end(&w);
+}
+
 static void takes_over_a_spool_that_opens_later(void **state)
 {
     struct world w;
@@ -616,6 +635,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(makes_room_where_all_was_sent),
+        cmocka_unit_test(knows_the_last_time_of_segments_that_are_gone),
         cmocka_unit_test(keeps_a_position_while_the_disk_stays_full),
         cmocka_unit_test(waits_for_a_segment_that_cannot_be_read),
         cmocka_unit_test(leaves_a_spool_that_fails_while_it_is_sent),
