@@ -88,7 +88,8 @@ def test_a_folder_that_is_removed_is_made_anew(tmp_path):
             shutil.rmtree(agent.storage)
             before = len(scoring.served["t"])
             remote.wait_for("a new folder", lambda: "spool opened" in agent.log())
-            remote.wait_for("rounds", lambda: len(scoring.served["t"]) >= before + 2)
+            # That the third has begun says that two have ended.
+            remote.wait_for("rounds", lambda: len(scoring.served["t"]) >= before + 3)
             remote.wait_for("all on disk", lambda: state(agent)["spool"] and not state(agent)["samplesUnsaved"])
             agent.stop()
             waits, lost = last_words(agent)
