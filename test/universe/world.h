@@ -45,7 +45,7 @@ struct sim_node {
     int64_t died_at[MAX_LIVES];
     int64_t locked_until; /* its folder, by another process at its start */
     bool was_killed, disk_failed, unreadable;
-    bool forgot; /* ended while nothing that it had sent was known on disk */
+    bool forgot;                   /* ended while nothing that it had sent was known on disk */
     int64_t ahead_until, right_ms; /* it is now, and its error after that */
     unsigned times_ahead;          /* how often the clock went a day ahead */
     /* An agent */
