@@ -92,8 +92,9 @@ bool segment_next_lost(struct str bytes, size_t *at, size_t end, struct record_h
 
 /* ---- Read positions ---- */
 
-/* How far each lane has been delivered, in two files written alternately: a torn write leaves the other
- * intact. They are not synced after each delivery: after a power cut, records may be sent again. */
+/* How far each lane has been delivered, in three files written in turn, see spool_put_position(): a torn
+ * write leaves the others intact. They are synced every second, not after each delivery: after a power cut,
+ * records may be sent again. Versions that know only the first two files may send some again, too. */
 struct position_lane {
     struct str name;
     uint64_t seq;    /* this record of the lane and all before it were delivered or dropped */

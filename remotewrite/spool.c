@@ -25,7 +25,7 @@ enum {
 };
 
 static const char unknown_suffix[] = ".seg.unknown", damaged_suffix[] = ".seg.damaged";
-static const char *const position_names[2] = {"position.a", "position.b"};
+static const char *const position_names[POSITION_FILES] = {"position.a", "position.b", "position.c"};
 
 /* The segment that is written has a descriptor, and no other one has. */
 static void spool_check_current(const struct spool *s)
@@ -153,7 +153,10 @@ int spool_new(struct spool **ret, struct folder *folder, size_t segment_bytes)
 
     invariant(folder_is_open(folder));
     s->folder = folder;
-    s->fd = s->position_fd[0] = s->position_fd[1] = -1;
+    s->fd = -1;
+    for (size_t i = 0; i < POSITION_FILES; i++)
+        s->position_fd[i] = -1;
+    s->newest = s->synced = POSITION_FILES;
     s->segment_bytes = segment_bytes;
     s->next_number = 1;
     TAILQ_INIT(&s->segments);
@@ -175,8 +178,8 @@ struct spool *spool_free(struct spool *s)
         free(segment);
     }
     cleanup_close(&s->fd);
-    cleanup_close(&s->position_fd[0]);
-    cleanup_close(&s->position_fd[1]);
+    for (size_t i = 0; i < POSITION_FILES; i++)
+        cleanup_close(&s->position_fd[i]);
     free(s);
     return NULL;
 }
@@ -477,12 +480,34 @@ void spool_leave_empty(struct spool *s)
 
 /* ---- Read positions ---- */
 
+static int spool_open_position(struct spool *s, size_t file)
+{
+    int *fd = &s->position_fd[file];
+
+    if (*fd >= 0)
+        return 0;
+    *fd = folder_create(s->folder, position_names[file]);
+    if (*fd < 0)
+        return -errno;
+    s->folder->is_unsynced = true;
+    return 0;
+}
+
+static int spool_sync_position(struct spool *s, size_t file)
+{
+    int r = fdatasync(s->position_fd[file]) < 0 ? -errno : folder_sync(s->folder);
+
+    if (r == 0)
+        s->synced = file;
+    return r;
+}
+
 int spool_read_positions(struct spool *s, struct buf *into, struct position_reader *ret)
 {
     int error = 0;
 
     *ret = (struct position_reader){0};
-    for (unsigned i = 0; i < ARRAY_SIZE(position_names); i++) {
+    for (size_t i = 0; i < POSITION_FILES; i++) {
         BUF_AUTO(bytes, POSITIONS_MAX);
         struct position_reader one;
         int r = folder_read(s->folder, position_names[i], &bytes);
@@ -494,27 +519,41 @@ int spool_read_positions(struct spool *s, struct buf *into, struct position_read
         buf_done(into);
         *into = buf_take(&bytes);
         *ret = one;
+        s->newest = i;
     }
     s->generation = ret->generation;
-    return ret->next ? 0 : error;
+    if (!ret->next)
+        return error;
+    /* After kill -9 it need not be on disk. Where that fails, the next ones are synced within a second. */
+    if (spool_open_position(s, s->newest) == 0)
+        (void)spool_sync_position(s, s->newest);
+    return 0;
+}
+
+/* The next file in turn, of those that may be overwritten. */
+static size_t spool_next_position(const struct spool *s)
+{
+    size_t next = s->newest == POSITION_FILES ? 0 : s->newest;
+
+    while (next == s->newest || next == s->synced)
+        next = (next + 1) % POSITION_FILES;
+    return next;
 }
 
 int spool_put_position(struct spool *s, uint64_t generation, struct str bytes, bool wait_for_disk)
 {
-    size_t which = generation % ARRAY_SIZE(position_names);
-    int *fd = &s->position_fd[which], r;
+    size_t file = spool_next_position(s);
+    int r = spool_open_position(s, file);
 
     invariant(generation == s->generation + 1);
-    if (*fd < 0) {
-        *fd = folder_create(s->folder, position_names[which]);
-        if (*fd < 0)
-            return -errno;
-        s->folder->is_unsynced = true;
-    }
-    r = write_result(pwrite(*fd, bytes.p, bytes.n, 0), bytes.n);
+    if (r < 0)
+        return r;
+    r = write_result(pwrite(s->position_fd[file], bytes.p, bytes.n, 0), bytes.n);
     if (r == 0 && wait_for_disk)
-        r = fdatasync(*fd) < 0 ? -errno : folder_sync(s->folder);
-    if (r == 0)
-        s->generation = generation;
-    return r;
+        r = spool_sync_position(s, file);
+    if (r < 0)
+        return r;
+    s->generation = generation;
+    s->newest = file;
+    return 0;
 }

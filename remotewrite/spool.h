@@ -2,7 +2,8 @@
  * the queue.
  *
  *     000000000001.seg ...       records, see format.h
- *     position.a position.b      read positions, written in turn
+ *     position.a position.b position.c
+ *                                read positions, written in turn
  *     lock wanted                see folder.h
  *     active active.changes      see active.h
  *
@@ -16,7 +17,7 @@
 
 #include <sys/queue.h>
 
-enum { SPOOL_ASIDE_FILES = 64, SPOOL_ERROR_BYTES = 512, SPOOL_NAME_BYTES = 40 };
+enum { SPOOL_ASIDE_FILES = 64, SPOOL_ERROR_BYTES = 512, SPOOL_NAME_BYTES = 40, POSITION_FILES = 3 };
 
 struct spool_segment {
     TAILQ_ENTRY(spool_segment) entry; /* by name */
@@ -48,9 +49,10 @@ struct spool {
     struct spool_segments segments;
     struct spool_segment *current; /* the segment being written; NULL: none yet */
     int fd;                        /* of current */
-    int position_fd[2];
-    uint64_t generation; /* of the read positions that were read, or written last */
-    uint64_t bytes;      /* of segments */
+    int position_fd[POSITION_FILES];
+    size_t newest, synced; /* of these files: read or written last, and synced last; POSITION_FILES: none */
+    uint64_t generation;   /* of the newest */
+    uint64_t bytes;        /* of segments */
     uint64_t next_number;
     int read_error;           /* negative errno: a segment cannot be read */
     struct spool_stats found; /* damage, and what was set aside */
@@ -106,8 +108,10 @@ void spool_trim_aside(struct spool *s);
 
 /* ---- Read positions ---- */
 
-/* Reads the newer intact position file. ret->next is NULL if there is none; an errno if none can be read. */
+/* Reads the newest intact position file, and syncs it. ret->next is NULL if there is none; an errno if none
+ * can be read. */
 MUST_USE int spool_read_positions(struct spool *s, struct buf *into, struct position_reader *ret);
-/* Writes the positions of this generation, the next one, over the older of the two files. After a failure,
- * which may have damaged that one, the next try is over the same: the other one stays as it is. */
+/* Writes the positions of this generation, the next one. Two files stay as they are: the newest, which a
+ * kill -9 leaves, and the one synced last, which a power cut leaves. After a failure, which may have damaged
+ * the third, the next try is over the same. */
 MUST_USE int spool_put_position(struct spool *s, uint64_t generation, struct str bytes, bool wait_for_disk);

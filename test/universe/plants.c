@@ -36,7 +36,7 @@ int __wrap_spool_put_position(struct spool *s, uint64_t generation, struct str b
 {
     if (planted == PLANT_LOST_POSITION)
         return 0;
-    return __real_spool_put_position(s, generation, bytes, wait_for_disk && planted != PLANT_UNSYNCED);
+    return __real_spool_put_position(s, generation, bytes, wait_for_disk);
 }
 
 bool __real_queue_open(struct queue *q, mono_ms now);

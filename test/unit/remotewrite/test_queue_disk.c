@@ -558,8 +558,6 @@ static void counts_samples_whose_files_were_removed(void **state)
     world_end(&w);
 }
 
-/* Samples taken before the spool could be opened go behind those that it holds, except the one in flight,
- * unless a stop ends its flight. */
 /* Once all of a scorer's records are sent, no segment has its last timestamp any more. */
 static void knows_the_last_time_of_segments_that_are_gone(void **state)
 {
@@ -579,6 +577,68 @@ static void knows_the_last_time_of_segments_that_are_gone(void **state)
     world_end(&w);
 }
 
+static const char *const position_files[] = {"position.a", "position.b", "position.c"};
+
+/* The content of each; nothing where one is missing. */
+static void read_positions(const struct world *w, struct buf into[ARRAY_SIZE(position_files)])
+{
+    for (size_t i = 0; i < ARRAY_SIZE(position_files); i++) {
+        buf_init(&into[i], 1 << 20);
+        if (is_there(w, position_files[i]))
+            assert_int_equal(file_read(file_path(w, position_files[i]), &into[i]), 0);
+    }
+}
+
+/* Flips a byte of those that are not as they were. */
+static void tear_positions(const struct world *w, struct buf was[ARRAY_SIZE(position_files)])
+{
+    struct buf now[ARRAY_SIZE(position_files)];
+
+    read_positions(w, now);
+    for (size_t i = 0; i < ARRAY_SIZE(position_files); i++) {
+        if (!str_eq(buf_str(&now[i]), buf_str(&was[i])))
+            flip(w, position_files[i], 0);
+        buf_done(&now[i]);
+        buf_done(&was[i]);
+    }
+}
+
+/* What was written since the positions were synced may be anything then. A start syncs those that it finds,
+ * as after kill -9 they may not have been. */
+static void knows_what_was_sent_after_a_power_cut(void **state)
+{
+    (void)state;
+    for (unsigned killed = 0; killed < 2; killed++) {
+        struct world w = {.dir = rw_folder()};
+        struct buf synced[ARRAY_SIZE(position_files)];
+        unsigned before[RECORDS];
+
+        world_open(&w);
+        world_append(&w, 10);
+        for (unsigned i = 0; i < 5; i++)
+            assert_true(world_send(&w));
+        if (killed) {
+            world_kill(&w);
+            world_open(&w);
+        } else {
+            (void)world_tick(&w);
+        }
+        read_positions(&w, synced);
+        memcpy(before, w.sent, sizeof(before));
+        assert_true(world_send(&w));
+        assert_true(world_send(&w));
+        world_kill(&w);
+        tear_positions(&w, synced);
+        world_open(&w);
+        world_drain(&w);
+        for (int64_t i = 0; i < w.appended; i++)
+            assert_in_range(w.sent[i], 1, before[i] ? 1 : 2);
+        world_end(&w);
+    }
+}
+
+/* Samples taken before the spool could be opened go behind those that it holds, except the one in flight,
+ * unless a stop ends its flight. */
 static void takes_over_a_spool_that_opens_later(void **state)
 {
     struct world w;
@@ -636,6 +696,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(makes_room_where_all_was_sent),
         cmocka_unit_test(knows_the_last_time_of_segments_that_are_gone),
+        cmocka_unit_test(knows_what_was_sent_after_a_power_cut),
         cmocka_unit_test(keeps_a_position_while_the_disk_stays_full),
         cmocka_unit_test(waits_for_a_segment_that_cannot_be_read),
         cmocka_unit_test(leaves_a_spool_that_fails_while_it_is_sent),
