@@ -188,10 +188,10 @@ int folder_commit(struct folder *f, const char *appended, const char *name)
 
 int folder_sync(struct folder *f)
 {
-    int r = f->is_unsynced && fsync(f->fd) < 0 ? -errno : 0;
-
+    if (f->is_unsynced && fsync(f->fd) < 0)
+        return -errno;
     f->is_unsynced = false;
-    return r;
+    return 0;
 }
 
 int folder_read(const struct folder *f, const char *name, struct buf *into)

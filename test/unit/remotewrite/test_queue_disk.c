@@ -2,6 +2,7 @@
  * fails. */
 #include "exporter/base/buf.h"
 #include "exporter/base/file.h"
+#include "remotewrite/folder.h"
 #include "remotewrite/format.h"
 #include "remotewrite/queue.h"
 #include "test/disk_faults.h"
@@ -677,6 +678,27 @@ static void takes_over_a_spool_that_opens_later(void **state)
     }
 }
 
+/* Its files may not be there after a power cut until it was synced. */
+static void syncs_a_folder_again_after_a_failure(void **state)
+{
+    char *dir = rw_folder();
+    struct folder f;
+
+    (void)state;
+    folder_init(&f, dir);
+    assert_int_equal(folder_open(&f), 0);
+    f.is_unsynced = true;
+    for (unsigned i = 0; i < 2; i++) {
+        disk_fail_at(1, 1, EIO);
+        assert_int_equal(folder_sync(&f), -EIO);
+    }
+    disk_fail_at(0, 0, 0);
+    assert_int_equal(folder_sync(&f), 0);
+    assert_false(f.is_unsynced);
+    folder_done(&f);
+    rw_folder_done(dir);
+}
+
 static void makes_room_where_all_was_sent(void **state)
 {
     struct world w = {.dir = rw_folder(), .max_bytes = 300};
@@ -697,6 +719,7 @@ int main(void)
         cmocka_unit_test(makes_room_where_all_was_sent),
         cmocka_unit_test(knows_the_last_time_of_segments_that_are_gone),
         cmocka_unit_test(knows_what_was_sent_after_a_power_cut),
+        cmocka_unit_test(syncs_a_folder_again_after_a_failure),
         cmocka_unit_test(keeps_a_position_while_the_disk_stays_full),
         cmocka_unit_test(waits_for_a_segment_that_cannot_be_read),
         cmocka_unit_test(leaves_a_spool_that_fails_while_it_is_sent),
