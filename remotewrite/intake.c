@@ -50,7 +50,7 @@ struct intake {
     struct map by_name; /* the lanes, for finding one */
     TAILQ_HEAD(, intake_lane) lanes;
     struct families families;
-    bool has_loaded; /* what the previous run has left */
+    bool has_loaded; /* what the previous run, or who led meanwhile, has left */
     bool save_failed;
 };
 
@@ -152,14 +152,30 @@ static void intake_save(struct intake *in)
     in->save_failed = r < 0;
 }
 
-/* A set of the previous run replaces the one before it, unless the lane has gone on without it. */
+/* The series of the lane, and these, are those of a previous run. */
+static void lane_join(const struct intake *in, struct intake_lane *l, const struct frames *before)
+{
+    CLEANUP(cleanup_label_bytes_free) struct label_bytes *was = frames_labels(before), *now = NULL;
+
+    invariant(!l->set && !l->taken);
+    now = frames_labels(&l->frames);
+    label_bytes_distil(was, now);
+    frames_done(&l->frames);
+    frames_make(in, &l->frames, now, 0);
+    frames_make(in, &l->frames, was, 0);
+}
+
+/* A set of the previous run, or of an agent that led meanwhile, unless the lane has gone on without it. */
 static void lane_load(void *arg, struct str name, struct frames *frames)
 {
     struct intake_lane *l = lane_make(arg, name);
 
-    if (l->is_settled || l->set)
+    if (l->is_settled)
         return;
-    frames_done(&l->frames);
+    if (l->frames.n) {
+        lane_join(arg, l, frames);
+        return;
+    }
     l->frames = *frames;
     *frames = (struct frames){0};
 }
@@ -177,6 +193,7 @@ static void intake_store_all(struct intake *in)
 
 void intake_attach_standby(struct intake *in)
 {
+    intake_resume(in);
     queue_load_active(in->queue, lane_load, in);
     intake_store_all(in);
 }
@@ -289,11 +306,10 @@ void intake_attach(struct intake *in, int64_t at_ms)
 {
     struct intake_loading x = {in, at_ms};
 
-    if (in->has_loaded) {
-        intake_attach_standby(in);
-        return;
-    }
-    queue_load_active(in->queue, lane_load_or_end, &x);
+    if (in->has_loaded)
+        queue_load_active(in->queue, lane_load, in);
+    else
+        queue_load_active(in->queue, lane_load_or_end, &x);
     queue_sync(in->queue);
     intake_store_all(in);
 }
@@ -729,11 +745,15 @@ void intake_resume(struct intake *in)
 {
     struct intake_lane *l;
 
-    TAILQ_FOREACH (l, &in->lanes, entry)
-        if (l->set) {
-            l->is_settled = false;
-            l->grace_until = (mono_ms){0};
-        }
+    intake_commit(in);
+    TAILQ_FOREACH (l, &in->lanes, entry) {
+        l->set = series_set_unref(l->set);
+        l->is_settled = false;
+        l->grace_until = (mono_ms){0};
+    }
+    /* Who led meanwhile may have had the folder. */
+    if (!queue_has_active(in->queue))
+        in->has_loaded = false;
 }
 
 /* Whether the active series of the lane do not go on. A scorer has some time to come back; whether the own

@@ -17,7 +17,8 @@ struct intake *intake_new(const struct rw_endpoint_config *c, struct queue *q);
 /* The queue has opened a spool: loads what was active before, and stores what is. If scorers have had batches
  * by then, queues stale markers for their series of the previous run that are gone. */
 void intake_attach(struct intake *in, int64_t at_ms);
-/* Likewise while another agent leads, whose series they may be: without markers. */
+/* Likewise while another agent leads, whose series they may be: without markers. All that is stored there
+ * stays, for who opens the folder next to end what is gone. Includes intake_resume(). */
 void intake_attach_standby(struct intake *in);
 struct intake *intake_free(struct intake *in);
 /* From now on, this configuration counts. intake_renew() follows for each scorer. */
@@ -38,7 +39,7 @@ void intake_metrics(struct intake *in, const struct metrics *m, int64_t at_ms);
 /* All that was taken is then on disk, or in memory if that fails; what cannot be queued counts as dropped. */
 void intake_commit(struct intake *in);
 
-/* Treats all series taken so far as those of a previous run. */
+/* Treats all series taken so far as those of a previous run, as another agent may have led since. */
 void intake_resume(struct intake *in);
 /* Queues stale markers for series of the previous run that are not back in INTAKE_GRACE_MS on `now`, and for
  * the program's own metrics once the configuration does not send them. */

@@ -189,6 +189,82 @@ static void ends_nothing_on_a_standby_whose_spool_opens_late(void **state)
     rw_folder_done(dir);
 }
 
+/* Two handovers in a row, the first of them to an agent that never had the folder as a leader: who leads at
+ * last finds what both before it had. */
+static void leaves_the_series_of_others_on_a_standby_whose_spool_opens_late(void **state)
+{
+    char *dir = rw_folder();
+    struct run r;
+
+    (void)state;
+    for (unsigned late = 0; late < 2; late++) {
+        begin(&r, dir, "");
+        publish(&r, "a", 10, START);
+        publish(&r, "b", 4, START);
+        assert_drained(&r, 14, 0);
+        end(&r);
+        begin_closed(&r, dir, "");
+        publish(&r, "a", 7, START + 1000);
+        publish(&r, "b", 6, START + 1000);
+        assert_drained(&r, 13, 0);
+        assert_true(queue_open(r.queue, (mono_ms){1}));
+        intake_attach_standby(r.intake);
+        assert_drained(&r, 0, 0);
+        end(&r);
+        begin_closed(&r, dir, "");
+        if (!late)
+            open_folder(&r, START + 2000);
+        publish(&r, "a", 5, START + 2000);
+        publish(&r, "b", 5, START + 2000);
+        intake_commit(r.intake);
+        if (late)
+            open_folder(&r, START + 2000);
+        assert_drained(&r, 10, 6);
+        intake_stop(r.intake, START + 3000);
+        assert_drained(&r, 0, 10);
+        end(&r);
+    }
+    rw_folder_done(dir);
+}
+
+/* An agent that leads again, and whose folder was another's meanwhile. It never had it itself, or has lost
+ * it; and it opens before its scorers' next batches. */
+static void ends_series_of_who_led_meanwhile(void **state)
+{
+    (void)state;
+    for (unsigned had = 0; had < 2; had++) {
+        char *dir = rw_folder(), command[300];
+        struct run r, other;
+
+        begin_closed(&r, dir, "");
+        if (had)
+            open_folder(&r, START);
+        publish(&r, "a", 10, START);
+        publish(&r, "ended", 3, START);
+        assert_drained(&r, 13, 0);
+        intake_withdraw(r.intake, STR("ended"), START + 1);
+        assert_drained(&r, 0, 3);
+        (void)snprintf(command, sizeof(command), "rm -rf '%s'", dir);
+        assert_int_equal(system(command), 0);
+        assert_int_equal(queue_watch(r.queue, (mono_ms){1}), !had);
+        begin(&other, dir, "");
+        publish(&other, "a", 12, START + 1000);
+        publish(&other, "ended", 3, START + 1000);
+        assert_drained(&other, 15, 0);
+        end(&other);
+        intake_resume(r.intake);
+        open_folder(&r, START + 2000);
+        assert_drained(&r, 0, 0);
+        publish(&r, "a", 10, START + 2000);
+        publish(&r, "ended", 3, START + 2000);
+        assert_drained(&r, 13, 2);
+        intake_stop(r.intake, START + 3000);
+        assert_drained(&r, 0, 13);
+        end(&r);
+        rw_folder_done(dir);
+    }
+}
+
 static void ends_series_whose_labels_changed_over_a_crash(void **state)
 {
     char *dir = rw_folder();
@@ -896,6 +972,8 @@ int main(void)
         cmocka_unit_test(ends_series_that_do_not_come_back_after_a_standby),
         cmocka_unit_test(ends_series_that_are_gone_when_the_spool_opens_late),
         cmocka_unit_test(ends_nothing_on_a_standby_whose_spool_opens_late),
+        cmocka_unit_test(leaves_the_series_of_others_on_a_standby_whose_spool_opens_late),
+        cmocka_unit_test(ends_series_of_who_led_meanwhile),
         cmocka_unit_test(ends_series_whose_labels_changed_over_a_crash),
         cmocka_unit_test(ends_every_series_at_a_clean_stop),
         cmocka_unit_test(writes_no_markers_for_an_unchanged_set),
