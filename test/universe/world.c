@@ -375,7 +375,7 @@ static void node_start(struct sim_node *a)
         a->process->wall_ms = (int64_t)stream_below(&universe.faults, 20 * 60000) - 10 * 60000;
     /* A clock without a battery begins behind where it was, whoever sets it later. */
     if (!universe.has_kube && !universe.healed && a->life > 0 && a->cut_life == a->life &&
-        stream_chance(&universe.clocks, 500))
+        stream_chance(&universe.clocks, 750))
         a->process->wall_ms = -10 * 60000;
     /* Only a folder that is empty: newer samples overtake those in one that cannot be opened. Nor that of a
      * replica: if it leads twice before it is opened, nobody knows the series of the first time. */
