@@ -34,6 +34,7 @@ struct series_state {
     unsigned lane;
     int agent;
     bool marker_lost; /* rejected by the TSDB, or excused for being older than the last sample */
+    bool is_unstored; /* of another replica, in a batch that was not on disk: a kill makes it unknown */
 };
 
 struct lane_state {
@@ -177,6 +178,7 @@ static void take_batch(struct taking *k, unsigned lane)
         struct series_state *s = series_at(batch_series_key(b, i), agent);
         struct taken *one = sample_at(sample_key(s->key, k->at));
 
+        s->is_unstored = !is_safe && s->batch && s->lane != lane;
         s->batch = one->batch = ledger.batches;
         s->lane = lane;
         one->bits = double_bits(b->values[i]);
@@ -672,6 +674,8 @@ static void check_series_end(const struct series_state *s)
     if (is_active && (has_marker || !has_samples))
         violated(ORACLE_LEDGER, "a%d: an active series ends with a stale marker", s->agent);
     if (is_active || !has_samples || has_marker || s->marker_lost || may_have_forgotten(took))
+        return;
+    if (s->is_unstored && took->was_killed)
         return;
     violated(
         ORACLE_LEDGER,
