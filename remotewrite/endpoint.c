@@ -369,7 +369,7 @@ static void thread_take(struct endpoint *e, const struct endpoint_item *i)
 {
     switch (i->kind) {
     case ITEM_BATCH:
-        intake_publish(e->intake, i->batch);
+        intake_publish(e->intake, i->batch, i->at.ms);
         return;
     case ITEM_RENEW:
         intake_renew(e->intake, i->batch, i->at.ms);
@@ -620,15 +620,14 @@ static void inbox_put(struct endpoint *e, struct endpoint_item item)
     endpoint_unlock_and_wake(e);
 }
 
-void endpoint_publish(struct endpoint *e, struct batch *b)
+void endpoint_publish(struct endpoint *e, struct batch *b, unix_ms at)
 {
     size_t n = series_count(b->set), bytes = sizeof(*b) + n * (sizeof(b->values[0]) + sizeof(b->order[0]));
 
     /* A set that others have as well costs nothing. */
     if (b->new_set)
         bytes += series_names_bytes(b->set) + n * INBOX_SERIES_BYTES;
-    inbox_put(e,
-              (struct endpoint_item){.kind = ITEM_BATCH, .batch = batch_ref(b), .at = b->at, .bytes = bytes});
+    inbox_put(e, (struct endpoint_item){.kind = ITEM_BATCH, .batch = batch_ref(b), .at = at, .bytes = bytes});
 }
 
 void endpoint_configure(struct endpoint *e, struct rw_endpoint_config *c)

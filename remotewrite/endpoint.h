@@ -49,7 +49,8 @@ void endpoint_join(struct endpoint *e);
 /* Waits for the thread, which ends soon after the flush time (1 s if endpoint_stop() was not called). */
 struct endpoint *endpoint_free(struct endpoint *e);
 
-void endpoint_publish(struct endpoint *e, struct batch *b);
+/* A scorer's batch, new or sent again, see intake_publish(). */
+void endpoint_publish(struct endpoint *e, struct batch *b, unix_ms at);
 /* Goes on with another configuration of the same place; endpoint_renew() is to follow for each scorer's
  * batch. */
 void endpoint_configure(struct endpoint *e, struct rw_endpoint_config *c);

@@ -672,9 +672,9 @@ static void lane_take(struct intake *in, struct intake_lane *l, struct batch *b,
     l->taken_ms = at_ms;
 }
 
-void intake_publish(struct intake *in, struct batch *b)
+void intake_publish(struct intake *in, struct batch *b, int64_t at_ms)
 {
-    lane_take(in, lane_make(in, str_of(b->score_name)), b, b->at.ms);
+    lane_take(in, lane_make(in, str_of(b->score_name)), b, at_ms);
 }
 
 void intake_configure(struct intake *in, const struct rw_endpoint_config *c)

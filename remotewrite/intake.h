@@ -26,8 +26,9 @@ void intake_configure(struct intake *in, const struct rw_endpoint_config *c);
 
 /* Some of what these take is queued only by intake_commit(), so that many batches share a sync. */
 
-/* Takes the samples of a batch, and stale markers for series that disappeared. */
-void intake_publish(struct intake *in, struct batch *b);
+/* Takes the samples of a batch, and stale markers for series that disappeared. at_ms: the batch's own time,
+ * or a later one if it is sent again. */
+void intake_publish(struct intake *in, struct batch *b, int64_t at_ms);
 /* The current batch of a scorer, after intake_configure() or for a new endpoint: takes samples of those
  * series only that have other labels than before, or that are new, and stale markers for labels that are
  * gone. */

@@ -23,7 +23,13 @@
 
 #include <stdatomic.h>
 
-enum { HEALTH_MS = 15 * 1000, REPLACED_FLUSH_MS = 3000 };
+enum {
+    TICK_MS = 15 * 1000, /* between two copies of the own metrics */
+    /* After which scores are sent again. TSDBs show a series for five minutes after its last sample; a tick
+     * and the way there take their part of them. */
+    AGAIN_MS = 4 * 60 * 1000,
+    REPLACED_FLUSH_MS = 3000,
+};
 
 /* An entry of the configuration in force. */
 struct rw_slot {
@@ -41,20 +47,25 @@ struct rw_sink {
     size_t n, n_ending;
     struct post post;
     atomic_bool posted;
-    struct timer health;
+    struct timer tick;
+    unix_ms ticked_at;
     int64_t newest_ms; /* of endpoints that have ended: no stale marker of theirs is later */
 };
+
+static void rw_publish(struct rw_sink *s, struct batch *b, unix_ms at)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->slots[i].endpoint)
+            endpoint_publish(s->slots[i].endpoint, b, at);
+}
 
 static void rw_on_round(struct sink *sink, const char *score_name, const struct round_outcome *o)
 {
     struct rw_sink *s = CONTAINER_OF(sink, struct rw_sink, sink);
 
     (void)score_name;
-    if (!o->batch || !agent_leads(s->agent))
-        return;
-    for (size_t i = 0; i < s->n; i++)
-        if (s->slots[i].endpoint)
-            endpoint_publish(s->slots[i].endpoint, o->batch);
+    if (o->batch && agent_leads(s->agent))
+        rw_publish(s, o->batch, o->batch->at);
 }
 
 static void rw_on_withdrawn(struct sink *sink, const char *score_name, unix_ms at)
@@ -436,18 +447,42 @@ void rw_sink_json(struct rw_sink *s, struct buf *o)
     }
 }
 
-static void rw_send_metrics(struct timer *t)
+static void rw_send_metrics(struct rw_sink *s, unix_ms now)
 {
-    struct rw_sink *s = CONTAINER_OF(t, struct rw_sink, health);
-    struct loop *loop = agent_state(s->agent)->loop;
-
-    for (size_t i = 0; agent_leads(s->agent) && i < s->n; i++) {
+    for (size_t i = 0; i < s->n; i++) {
         struct rw_slot *slot = &s->slots[i];
 
         if (slot->endpoint && slot->config->send_health_metrics)
-            endpoint_metrics(slot->endpoint, agent_state(s->agent)->metrics, loop_wall(loop));
+            endpoint_metrics(slot->endpoint, agent_state(s->agent)->metrics, now);
     }
-    loop_timer_set(loop, t, mono_add(loop_now(loop), HEALTH_MS));
+}
+
+/* Scores of a scorer whose interval is long, or whose rounds fail, stay in force, so they must not seem gone
+ * where they are read: each is sent again by the tick at which its age passes a multiple of AGAIN_MS. */
+static void rw_send_again(struct rw_sink *s, unix_ms now)
+{
+    struct batch *b;
+
+    for (size_t at = 0; (b = agent_next_batch(s->agent, &at));) {
+        int64_t age_ms = now.ms - b->at.ms, before_ms = s->ticked_at.ms - b->at.ms;
+
+        if (age_ms >= AGAIN_MS && age_ms / AGAIN_MS != before_ms / AGAIN_MS)
+            rw_publish(s, b, now);
+    }
+}
+
+static void rw_on_tick(struct timer *t)
+{
+    struct rw_sink *s = CONTAINER_OF(t, struct rw_sink, tick);
+    struct loop *loop = agent_state(s->agent)->loop;
+    unix_ms now = loop_wall(loop);
+
+    if (agent_leads(s->agent)) {
+        rw_send_metrics(s, now);
+        rw_send_again(s, now);
+    }
+    s->ticked_at = now;
+    loop_timer_set(loop, t, mono_add(loop_now(loop), TICK_MS));
 }
 
 struct rw_sink *rw_sink_new(struct agent *a)
@@ -458,9 +493,10 @@ struct rw_sink *rw_sink_new(struct agent *a)
     s->sink.ops = &ops;
     s->agent = a;
     s->post.fn = rw_on_post;
-    s->health.fn = rw_send_metrics;
+    s->tick.fn = rw_on_tick;
+    s->ticked_at = loop_wall(loop);
     agent_add_sink(a, &s->sink);
-    loop_timer_set(loop, &s->health, mono_add(loop_now(loop), HEALTH_MS));
+    loop_timer_set(loop, &s->tick, mono_add(loop_now(loop), TICK_MS));
     return s;
 }
 
@@ -468,7 +504,7 @@ struct rw_sink *rw_sink_stop(struct rw_sink *s, int64_t flush_ms)
 {
     if (!s)
         return NULL;
-    loop_timer_clear(agent_state(s->agent)->loop, &s->health);
+    loop_timer_clear(agent_state(s->agent)->loop, &s->tick);
     for (size_t i = 0; i < s->n + s->n_ending; i++) {
         struct endpoint *e = rw_endpoint_at(s, i);
 

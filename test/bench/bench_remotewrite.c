@@ -200,7 +200,8 @@ static void take_round(void *arg)
     struct record *record;
 
     must(r->n < BATCHES);
-    intake_publish(r->intake, r->batches[r->n++]);
+    intake_publish(r->intake, r->batches[r->n], r->batches[r->n]->at.ms);
+    r->n++;
     intake_commit(r->intake);
     while ((record = queue_pick(r->queue, AT)))
         queue_finish(r->queue, record);

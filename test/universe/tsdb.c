@@ -222,13 +222,13 @@ static void begin_taking(struct batch *b, bool is_renewed)
     *k = (struct taking){.process = sim_process, .batch = batch_ref(b), .is_renewed = is_renewed};
 }
 
-void __real_intake_publish(struct intake *in, struct batch *b);
-void __wrap_intake_publish(struct intake *in, struct batch *b);
-void __wrap_intake_publish(struct intake *in, struct batch *b)
+void __real_intake_publish(struct intake *in, struct batch *b, int64_t at_ms);
+void __wrap_intake_publish(struct intake *in, struct batch *b, int64_t at_ms);
+void __wrap_intake_publish(struct intake *in, struct batch *b, int64_t at_ms)
 {
     bool was_dead = sim_process->dead;
 
-    __real_intake_publish(in, b); /* which may have to queue earlier ones */
+    __real_intake_publish(in, b, at_ms); /* which may have to queue earlier ones */
     take_queued(was_dead);
     if (!was_dead)
         begin_taking(b, false);

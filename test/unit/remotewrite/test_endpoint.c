@@ -37,7 +37,7 @@ static void publish(struct endpoint *e, size_t n, int64_t at)
 {
     struct batch *b = rw_batch("a", n, at);
 
-    endpoint_publish(e, b);
+    endpoint_publish(e, b, b->at);
     (void)batch_unref(b);
 }
 

@@ -59,7 +59,7 @@ static void publish(struct run *r, const char *score_name, size_t n, int64_t at)
 {
     struct batch *b = rw_batch(score_name, n, at);
 
-    intake_publish(r->intake, b);
+    intake_publish(r->intake, b, b->at.ms);
     (void)batch_unref(b);
 }
 
@@ -311,7 +311,7 @@ static void writes_no_markers_for_an_unchanged_set(void **state)
     for (int i = 0; i < 5; i++) {
         struct batch *b = rw_batch_from(builder, "n", 20, i, START + i * 1000);
 
-        intake_publish(r.intake, b);
+        intake_publish(r.intake, b, b->at.ms);
         (void)batch_unref(b);
     }
     assert_drained(&r, 100, 0);
@@ -528,7 +528,7 @@ static void ends_what_is_gone_after_rules(void **state)
             batch_begin(builder, 0, 0);
             assert_int_equal(batch_add(builder, &labels, 1), 0);
             batch_seal(builder, (unix_ms){START + round}, &b, NULL);
-            intake_publish(r.intake, b);
+            intake_publish(r.intake, b, b->at.ms);
             (void)batch_unref(b);
         }
         assert_drained(&r, 2, with_rules ? 0 : 1);
@@ -557,7 +557,7 @@ static void publish_pods(struct run *r, struct batch_builder *b, const bool ther
             assert_int_equal(batch_add(b, &labels, i + round), 0);
     }
     batch_seal(b, (unix_ms){START + round}, &batch, NULL);
-    intake_publish(r->intake, batch);
+    intake_publish(r->intake, batch, batch->at.ms);
     (void)batch_unref(batch);
 }
 

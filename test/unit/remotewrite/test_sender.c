@@ -169,7 +169,7 @@ static void publish(struct bench *b, const char *score_name, size_t n)
 {
     struct batch *batch = rw_batch(score_name, n, START + now_ms);
 
-    intake_publish(b->intake, batch);
+    intake_publish(b->intake, batch, batch->at.ms);
     intake_commit(b->intake);
     (void)batch_unref(batch);
     assert_int_equal(loop_turn(b->loop, 0), 0); /* which learns the time */
@@ -720,10 +720,10 @@ static void sends_markers_later_than_values(void **state)
     (void)state;
     begin(&b, "");
     batch = rw_batch("a", 10, START);
-    intake_publish(b.intake, batch);
+    intake_publish(b.intake, batch, batch->at.ms);
     (void)batch_unref(batch);
     batch = rw_batch("a", 7, START + 1000);
-    intake_publish(b.intake, batch);
+    intake_publish(b.intake, batch, batch->at.ms);
     /* The clock was set back: the order of a series must not suffer. */
     intake_withdraw(b.intake, STR("a"), START - 5000);
     intake_commit(b.intake);

@@ -1,5 +1,5 @@
 /* The endpoints of an agent through reloads, while one of them has a request at a receiver that does not
- * answer. The agent is this file's: it has one scorer with one batch. */
+ * answer, and what they send between rounds. The agent is this file's: it has one scorer with one batch. */
 #include "exporter/agent/agent.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/clock.h"
@@ -264,12 +264,77 @@ static void a_standby_has_no_endpoint_for_long(void **state)
     (void)loop_free(loop);
 }
 
+/* The agent's clock, which a test puts ahead; the endpoints' threads have the system's. */
+static int64_t ahead_ms;
+
+static mono_ms ahead_mono(const struct clock *c)
+{
+    (void)c;
+    return mono_add(clock_system.mono(&clock_system), ahead_ms);
+}
+
+static unix_ms ahead_wall(const struct clock *c)
+{
+    (void)c;
+    return (unix_ms){clock_system.wall(&clock_system).ms + ahead_ms};
+}
+
+static const struct clock clock_ahead = {.mono = ahead_mono, .wall = ahead_wall};
+
+static void wait_sent(struct loop *loop, struct world *w, json_int_t samples)
+{
+    for (int i = 0; !has_sent(w, samples); i++) {
+        assert_true(i < TURNS);
+        assert_int_equal(loop_turn(loop, TURN_MS), 0);
+    }
+}
+
+/* Those of the last request. */
+static int64_t last_timestamp(struct world *w)
+{
+    const struct fake_request *last = fake_request(w->other, fake_requests(w->other) - 1);
+    Rw__V1__WriteRequest *rq = rw_decode((struct str){last->body, last->body_len});
+    int64_t at = rq->timeseries[0]->samples[0]->timestamp;
+
+    assert_int_equal(rq->n_timeseries, SERIES);
+    rw__v1__write_request__free_unpacked(rq, NULL);
+    return at;
+}
+
+/* A scorer's interval may be longer than the five minutes for which TSDBs show a series after its last
+ * sample. */
+static void sends_scores_again_before_they_seem_gone(void **state)
+{
+    static const int64_t due_ms[] = {4 * 60 * 1000, 8 * 60 * 1000, 12 * 60 * 1000};
+    enum { NEAR_MS = 20 * 1000 }; /* more than the time between two ticks */
+    struct loop *loop;
+    struct world *w;
+
+    (void)state;
+    assert_int_equal(loop_new(&loop, &clock_ahead), 0);
+    w = world_new(loop, true);
+    apply(w, w->other);
+    wait_sent(loop, w, SERIES);
+    for (size_t i = 0; i < ARRAY_SIZE(due_ms); i++) {
+        ahead_ms = due_ms[i] - NEAR_MS;
+        for (int turns = 0; turns < 3; turns++)
+            assert_int_equal(loop_turn(loop, TURN_MS), 0);
+        ahead_ms = due_ms[i] + NEAR_MS;
+        wait_sent(loop, w, (json_int_t)(i + 2) * SERIES);
+        assert_true(last_timestamp(w) >= w->agent.batch->at.ms + due_ms[i]);
+    }
+    ahead_ms = 0;
+    world_free(w);
+    (void)loop_free(loop);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(starts_the_latest_configuration_once_its_predecessor_has_ended),
         cmocka_unit_test(starts_anew_when_a_standby_begins_to_lead),
         cmocka_unit_test(a_standby_has_no_endpoint_for_long),
+        cmocka_unit_test(sends_scores_again_before_they_seem_gone),
     };
 
     (void)unsetenv("http_proxy");
