@@ -377,6 +377,21 @@ static void plan_run(struct job *job)
 
 /* ---- What becomes of a plan ---- */
 
+/* Plans, and what they leave out, are counted from 0, so that the first of each kind is an increase. */
+static void plan_count_from_zero(struct metrics *m)
+{
+    static const char *const engines[] = {"relaxation", "branch and bound"};
+    static const char *const statuses[] = {"Optimal", "Feasible", "Infeasible"};
+    static const char *const reasons[] = {"KindDiffers", "Pinned",        "NoScore",
+                                          "MoveBudget",  "NegativeScore", "NoCapacity"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(engines); i++)
+        for (size_t k = 0; k < ARRAY_SIZE(statuses); k++)
+            metric_add(m, METRIC_OPTIMIZER_PLANS, LV(engines[i], statuses[k]), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
+        metric_add(m, METRIC_OPTIMIZER_LEFT_OUT, LV(reasons[i]), 0);
+}
+
 static void plan_count(struct assist *a, const struct kept_plan *p)
 {
     const json_t *answer = p->answer, *one;
@@ -723,6 +738,7 @@ int assist_new(struct assist **ret, const struct assist_options *o)
         return r;
     a->reader = reader_new(o->loop, o->kube);
     apply_count_from_zero(o->metrics);
+    plan_count_from_zero(o->metrics);
     *ret = TAKE_PTR(a);
     return 0;
 }

@@ -149,7 +149,7 @@ optimizer = row(
                width=8, min=0, none=IDLE, panel_links=[runbook("OptimizerFails")]),
     timeseries("Plans", "Plans made within the rate interval, by status and by the engine that found them.", "short",
                query(f"""sum by (engine, status)
-                (increase(dynamic_scoring_optimizer_plans_total{{{OPTIMIZER}}}[$__rate_interval]))""",
+                (increase(dynamic_scoring_optimizer_plans_total{{{OPTIMIZER}}}[$__rate_interval])) > 0""",
                      "{{status}} by {{engine}}"),
                width=8, stack=True, min=0, none=IDLE),
     timeseries("Time of solving", "Time that the solvers took for a plan.", "s",
@@ -158,7 +158,7 @@ optimizer = row(
                query(f"max by (instance) (dynamic_scoring_optimizer_gap_ratio{{{OPTIMIZER}}})", "{{instance}}"),
                width=8, min=0, none=IDLE),
     timeseries("Workloads left out", "How many workloads a plan left out or gave fewer replicas than wanted, on average, by reason.", "short",
-               query(f"""sum by (reason) (increase(dynamic_scoring_optimizer_left_out_total{{{OPTIMIZER}}}[$__rate_interval]))
+               query(f"""(sum by (reason) (increase(dynamic_scoring_optimizer_left_out_total{{{OPTIMIZER}}}[$__rate_interval])) > 0)
                 / on () group_left ()
                 sum(increase(dynamic_scoring_optimizer_plans_total{{{OPTIMIZER}}}[$__rate_interval]))""", "{{reason}}"),
                width=8, stack=True, min=0, none=IDLE),

@@ -2,6 +2,7 @@
 #include "controller/assist/assist.h"
 
 #include "controller/kube/json.h"
+#include "exporter/base/buf.h"
 #include "exporter/metric/metrics.h"
 #include "test/fakes/fake_kube.h"
 #include "test/fakes/fake_server.h"
@@ -137,6 +138,30 @@ static const char *plan(struct test *t, double weight)
     return t->hashes[t->n_hashes++];
 }
 
+static bool shows(struct test *t, const char *sample)
+{
+    BUF_AUTO(page, 1 << 20);
+
+    metrics_render(t->metrics, &page);
+    buf_putc(&page, '\0');
+    assert_int_equal(buf_failed(&page), 0);
+    return strstr(page.p, sample) != NULL;
+}
+
+/* A series that began with 1 would show no increase. */
+static void counts_plans_and_what_they_leave_out_from_zero(void **state)
+{
+    struct test *t = *state;
+
+    assert_true(
+        shows(t, "dynamic_scoring_optimizer_plans_total{engine=\"relaxation\",status=\"Optimal\"} 0\n"));
+    assert_true(shows(t, "dynamic_scoring_optimizer_left_out_total{reason=\"NegativeScore\"} 0\n"));
+    (void)plan(t, -1);
+    assert_true(
+        shows(t, "dynamic_scoring_optimizer_plans_total{engine=\"relaxation\",status=\"Optimal\"} 1\n"));
+    assert_true(shows(t, "dynamic_scoring_optimizer_left_out_total{reason=\"NegativeScore\"} 1\n"));
+}
+
 static void applies(struct test *t, const char *hash)
 {
     ends(t, assist_apply, json_pack("{s:s}", "planHash", hash));
@@ -200,6 +225,7 @@ static void ends_what_is_under_way(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        CASE(counts_plans_and_what_they_leave_out_from_zero),
         CASE(writes_one_plan_at_a_time),
         CASE(applies_a_plan_while_others_wait),
         CASE(ends_what_is_under_way),
