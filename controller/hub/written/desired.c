@@ -183,9 +183,15 @@ void desired_make(struct desired *d, const struct hub_options *o, struct observe
 
 void desired_forget_scorer(struct desired *d, struct observed *seen, struct hub_scorer *s)
 {
-    /* Found again by the next plan. */
-    for (size_t i = 0; i < seen->scorers.n; i++)
-        seen->scorers.by_age[i]->share.older = seen->scorers.by_age[i]->share.younger = NULL;
+    /* The next plan finds who owns its score name now. */
+    for (size_t i = 0; i < seen->scorers.n; i++) {
+        struct scorer_share *share = &seen->scorers.by_age[i]->share;
+
+        if (share->older == s)
+            share->older = NULL;
+        if (share->younger == s)
+            share->younger = NULL;
+    }
     if (s->share.entry == SIZE_MAX)
         return;
     invariant(d->plan && s->share.entry < d->plan->n && d->plan->entries[s->share.entry].owner == s);

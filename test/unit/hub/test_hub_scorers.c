@@ -1,5 +1,7 @@
 /* A controller that starts, stands by and takes over. */
+#include "controller/hub/follows/condition.h"
 #include "controller/hub/follows/health.h"
+#include "controller/hub/follows/scorer_status.h"
 #include "controller/hub/hub.h"
 #include "controller/hub/observed/object.h"
 #include "controller/hub/observed/observed.h"
@@ -8,6 +10,7 @@
 #include "controller/hub/probe/probe_status.h"
 #include "controller/hub/rules/effective.h"
 #include "controller/hub/rules/plan.h"
+#include "controller/kube/condition.h"
 #include "test/fakes/fake_server.h"
 #include "test/unit/hub/hub_world.h"
 
@@ -500,6 +503,54 @@ static void makes_no_plan_while_the_last_valid_summary_stays_active(void **state
     fake_free(api);
 }
 
+static void show_scorer_of(struct world *w, const char *name, const char *score, unsigned day)
+{
+    show(
+        w, HUB_SCORERS,
+        fake_kube_text(w->f,
+                       "{\"metadata\":{\"name\":\"%s\",\"uid\":\"%s\",\"generation\":1,\"creationTimestamp\":"
+                       "\"2026-01-0%uT00:00:00Z\"},\"spec\":{\"configURL\":\"http://scorer.invalid/config\","
+                       "\"healthCheck\":\"None\",\"source\":{\"type\":\"None\"},"
+                       "\"scoring\":{\"params\":{\"name\":\"%s\",\"interval\":60}}}}",
+                       name, name, day, score));
+}
+
+/* field: "status" or "reason". */
+static void assert_condition(struct world *w, const char *name, const char *type, const char *field,
+                             const char *is)
+{
+    const struct fleet f = hub_count(w->hub);
+    const struct contest none = {0};
+    json_t *status = status_of_scorer(&f, scorers_find(&seen(w)->scorers, name), &none);
+
+    assert_string_equal(cstr(kube_str(kube_condition(status, type), field, NULL)), is);
+    json_decref(status);
+}
+
+static void assert_unique(struct world *w, const char *name, const char *is)
+{
+    assert_condition(w, name, "UniqueScoreName", "status", is);
+}
+
+/* Also until the next plan, and for whoever had nothing to do with it. */
+static void knows_who_shares_a_score_name_while_another_scorer_goes(void **state)
+{
+    struct world *w = *state;
+
+    show_config(w, HELD);
+    show_cluster(w, "c1");
+    show_scorer_of(w, "older", "same", 1);
+    show_scorer_of(w, "younger", "same", 2);
+    show_scorer_of(w, "other", "other", 3);
+    (void)wait_written(w, "POST", "c1");
+    assert_unique(w, "older", "False");
+    hub_see(w->hub, HUB_SCORERS, "other", NULL);
+    assert_unique(w, "older", "False");
+    assert_unique(w, "younger", "False");
+    hub_see(w->hub, HUB_SCORERS, "older", NULL);
+    assert_unique(w, "younger", "True");
+}
+
 static void forgets_writes_from_before_another_leader(void **state)
 {
     struct world *w = *state;
@@ -531,6 +582,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(makes_no_plan_while_the_last_valid_summary_stays_active, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(forgets_writes_from_before_another_leader, setup, teardown),
+        cmocka_unit_test_setup_teardown(knows_who_shares_a_score_name_while_another_scorer_goes, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(writes_no_status_before_the_first_plan, setup, teardown),
         cmocka_unit_test_setup_teardown(makes_no_plan_for_a_change_of_status, setup, teardown),
         cmocka_unit_test_setup_teardown(follows_clusters_at_a_pace_of_its_own, setup, teardown),
