@@ -9,7 +9,7 @@ import threading
 import time
 
 from lib.agent import running_agent
-from lib.fake import plain, results
+from lib.fake import hanging, plain, results
 from lib.hub import SCORERS, agent_flags, agent_namespace_of
 from lib.scorers import distributed, full, own, scoring, serve, source, wait_status
 from lib.wait import LONG, wait_until
@@ -180,11 +180,9 @@ def test_real_agents(hub, fake, start_controller):
         wait_until(lambda: agent.scores("cpu"), "it scores again")
 
 
-def test_ready_while_a_change_is_on_its_way(hub, fake, start_controller):
-    """Agents go on with what they have meanwhile, so whoever waits for Ready need not know of it."""
-    distributed(hub, fake, start_controller)
-    hub.set_feedback("c1", report("ok", lives=600))
-    hub.wait_scorer("s", "Ready", "True")
+@contextlib.contextmanager
+def always_ready(hub):
+    """The scorer s is Ready each time that someone looks."""
     done = threading.Event()
     seen = set()
 
@@ -195,10 +193,44 @@ def test_ready_while_a_change_is_on_its_way(hub, fake, start_controller):
     with concurrent.futures.ThreadPoolExecutor() as pool:
         looking = pool.submit(look)
         try:
-            for n in range(10):
-                hub.apply_scorer("s", full(serve(fake, f"/config{n}", "cpu", source=source(query=f"up > {n}"))))
-                wait_until(lambda n=n: f"up > {n}" in hub.summaries("c1")[0]["sourceQuery"], "the change is there")
+            yield
         finally:
             done.set()
         looking.result()
     assert seen == {("True", "Ready")}
+
+
+def test_ready_while_a_change_is_on_its_way(hub, fake, start_controller):
+    """Agents go on with what they have meanwhile, so whoever waits for Ready need not know of it."""
+    distributed(hub, fake, start_controller)
+    hub.set_feedback("c1", report("ok", lives=600))
+    hub.wait_scorer("s", "Ready", "True")
+    with always_ready(hub):
+        for n in range(10):
+            hub.apply_scorer("s", full(serve(fake, f"/config{n}", "cpu", source=source(query=f"up > {n}"))))
+            wait_until(lambda n=n: f"up > {n}" in hub.summaries("c1")[0]["sourceQuery"], "the change is there")
+
+
+def test_ready_while_an_agent_starts_anew(hub, fake, start_controller):
+    """It says of all scorers that they wait for their first round, and the scores on the hub are still valid."""
+    fake.on("/healthz", plain("ok"))
+    hub.add_cluster("c1")
+    hub.configure()
+    for name, score in (("s", "cpu"), ("t", "other")):
+        fake.on(f"/{score}", results({"node": "n1"}, 7))
+        about = scoring(score, host=fake.url, path=f"/{score}", params={"name": score, "interval": 60})
+        hub.apply_scorer(name, {**own(score, fake.url), "source": {"type": "None"}, "scoring": about})
+    start_controller()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(FakeWorkAgent(hub, {"c1": (hub.kube, agent_namespace_of("c1"))}))
+        agent = stack.enter_context(running_agent({}, *agent_flags(hub, "c1")))
+        for name in ("s", "t"):
+            hub.wait_scorer(name, "Ready", "True", deadline=LONG)
+        fake.on("/cpu", hanging)
+        fake.on("/other", plain("not today", 500))
+        with always_ready(hub):
+            agent.process.end()
+            agent.start()
+            hub.wait_scorer("t", "Scoring", "False", "ClustersFailing", LONG)  # its report is there
+            assert agent.status("cpu")["state"] == "waiting"
+    assert [e for e in hub.events("s") if e[0] == "Warning"] == []

@@ -157,6 +157,9 @@ static void tally_add_pair(const struct counting *counting, size_t entry, const 
                            (int64_t)cell->succeeded * 1000 > tally_unhealthy_since_ms(counting->f, s);
     if (cell && pair_has_results(p) && pair_expires_ms(cell) < counts->expiry_ms)
         counts->expiry_ms = pair_expires_ms(cell);
+    if (facts->addon_unavailable_because && p != PAIR_UNAVAILABLE &&
+        pair_addon_counts_ms(facts) < counts->expiry_ms)
+        counts->expiry_ms = pair_addon_counts_ms(facts);
     if (p == PAIR_EXPIRED)
         map_set(&counts->expired, c->name, counts);
     if (pair_info[p].has_reason)

@@ -66,7 +66,9 @@ struct hub_totals {
 
 struct counts {
     struct hub_totals totals;
-    int64_t expiry_ms; /* Unix time at which the next scores expire; INT64_MAX: none do */
+    /* Unix time at which the next scores expire, or count no longer as an add-on is not available; INT64_MAX:
+     * none do. */
+    int64_t expiry_ms;
     /* Private: read by the functions below. */
     struct map tallies;    /* by scorer: struct scorer_tally */
     struct map expired;    /* the names of clusters on which scores have expired */

@@ -32,6 +32,7 @@ struct pair_facts pair_facts_of_cluster(const struct fleet *f, const struct hub_
         .sent_ms_ago = sent_at.ms ? mono_diff(sent_at, f->now) : INT64_MAX,
         .unavailable_because = c->unavailable,
         .addon_unavailable_because = c->addon_unavailable,
+        .addon_unavailable_since = {c->addon_unavailable_ms},
         .addon_namespace = c->addon_namespace,
         .agent_namespace = f->o->agent_namespace,
         .write_error = cstr(cluster_write_error(c)),

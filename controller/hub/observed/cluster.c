@@ -6,6 +6,7 @@
 #include "controller/hub/observed/object.h"
 #include "controller/hub/rules/adjustments.h"
 #include "controller/kube/condition.h"
+#include "controller/kube/time.h"
 #include "controller/kube/watch.h"
 #include "controller/kube/writer.h"
 #include "exporter/base/alloc.h"
@@ -39,6 +40,14 @@ static bool object_is_unavailable(const json_t *object, const char *condition, c
     return status && strcmp(status, "True") != 0;
 }
 
+/* Since when the add-on's condition is as it is. */
+static int64_t addon_since(const json_t *object)
+{
+    const json_t *available = kube_condition(kube_get(object, "status", NULL), "Available");
+
+    return kube_time_parse(kube_str(available, "lastTransitionTime", NULL)).ms;
+}
+
 /* Where the add-on is installed, if not where its ConfigMap goes; NULL also while the add-on manager has
  * not said so. */
 static const char *addon_other_namespace(const char *agent_namespace, const json_t *object)
@@ -60,6 +69,7 @@ unsigned cluster_see_addon(struct hub_cluster *c, const char *agent_namespace, c
     char why[UNAVAILABLE_BYTES];
     bool is_unavailable = object_is_unavailable(object, "Available", why);
 
+    c->addon_unavailable_ms = is_unavailable ? addon_since(object) : 0;
     return cluster_set_text(&c->addon_unavailable, is_unavailable ? why : NULL) |
            cluster_set_text(&c->addon_namespace, addon_other_namespace(agent_namespace, object));
 }
@@ -147,6 +157,7 @@ enum report_news cluster_see_report(struct hub_cluster *c, const json_t *object)
         c->report.hash = hash; /* not to be read again */
         return REPORT_UNCHANGED;
     }
+    report_carry_over(&report, &c->report);
     news = report_same(&c->report, &report) ? REPORT_TIMES : REPORT_CHANGED;
     lacked = cluster_lacks(c);
     report_done(&c->report);

@@ -38,6 +38,7 @@ struct hub_cluster {
     char *unavailable;       /* why it is not available, one line; NULL: available, or unknown */
     char *attributes;        /* cluster_attributes(), for the selectors of adjustments; NULL: none seen */
     char *addon_unavailable; /* likewise for the agent's add-on on it; NULL also without one */
+    int64_t addon_unavailable_ms; /* since when, Unix time; 0: it is not, or that is unknown */
     char *addon_namespace; /* where it is, if its agent looks for the ConfigMap in another place than ours */
     /* Of its ManifestWork, as last seen, or as an acknowledged write has left it. clusters.c */
     struct work_found work;

@@ -13,7 +13,8 @@ enum {
     /* Of agents whose reports do not say when scores expire, and may be five minutes apart. */
     INTERVALS = 3,
     OLD_GRACE_MS = 15 * 60 * 1000,
-    REASON_MAX_BYTES = 8192, /* more than the longest; its beginning is enough */
+    ROLL_OUT_MS = 2 * 60 * 1000, /* in which a roll-out of the agent ends its pod and starts another */
+    REASON_MAX_BYTES = 8192,     /* more than the longest; its beginning is enough */
 };
 
 const struct pair_info pair_info[PAIR_STATES] = {
@@ -56,7 +57,7 @@ static bool is_expired(const struct pair_facts *f)
            f->now.ms - (int64_t)f->cell->succeeded * 1000 > INTERVALS * f->interval_ms + OLD_GRACE_MS;
 }
 
-/* Of a cell whose last round succeeded. */
+/* Of a cell whose last round succeeded, perhaps that of an agent before a restart. */
 static enum pair_state success_state(const struct pair_facts *f)
 {
     if (is_expired(f))
@@ -68,6 +69,12 @@ static enum pair_state success_state(const struct pair_facts *f)
     return f->report->config_rejected ? PAIR_OLD_CONFIG : PAIR_OK;
 }
 
+/* The agent has started anew, and its scores of before are still good. */
+static bool waits_with_scores(const struct pair_facts *f)
+{
+    return f->cell->state == SCORER_WAITING && f->cell->life && !is_expired(f);
+}
+
 static enum pair_state cell_state(const struct pair_facts *f)
 {
     /* What never scored has nothing that could be stale. */
@@ -75,7 +82,7 @@ static enum pair_state cell_state(const struct pair_facts *f)
         return PAIR_FAILING;
     if (report_cell_fails(f->cell))
         return f->cell->state == SCORER_STALE ? PAIR_STALE : PAIR_NOT_PLACED;
-    if (f->cell->state == SCORER_OK || f->cell->state == SCORER_EMPTY)
+    if (f->cell->state == SCORER_OK || f->cell->state == SCORER_EMPTY || waits_with_scores(f))
         return success_state(f);
     return f->report->config_rejected ? PAIR_REFUSED : PAIR_WAITING;
 }
@@ -98,11 +105,30 @@ static bool is_elsewhere(const struct pair_facts *f, enum pair_state s)
     return f->addon_namespace && (s == PAIR_NO_REPORT || s == PAIR_WAITING || s == PAIR_EXPIRED);
 }
 
+int64_t pair_addon_counts_ms(const struct pair_facts *f)
+{
+    return f->addon_unavailable_since.ms + ROLL_OUT_MS;
+}
+
+/* Whether the last report says until when there are scores, and that is not over. */
+static bool has_valid_scores(const struct pair_facts *f)
+{
+    return f->report->exists && f->cell && f->cell->life &&
+           pair_info[cell_state(f)].class == PAIR_CLASS_SCORING;
+}
+
+static bool is_unavailable(const struct pair_facts *f)
+{
+    if (f->unavailable_because)
+        return true;
+    return f->addon_unavailable_because && (f->now.ms >= pair_addon_counts_ms(f) || !has_valid_scores(f));
+}
+
 enum pair_state pair_state(const struct pair_facts *f)
 {
     enum pair_state reported;
 
-    if (f->unavailable_because || f->addon_unavailable_because)
+    if (is_unavailable(f))
         return PAIR_UNAVAILABLE;
     if (*cstr(f->write_error))
         return PAIR_NOT_WRITTEN;

@@ -61,6 +61,7 @@ struct pair_facts {
     int64_t sent_ms_ago;             /* since the summaries last changed; INT64_MAX: not since the start */
     const char *unavailable_because; /* NULL when the cluster is available */
     const char *addon_unavailable_because; /* NULL when the agent's add-on is, or there is none */
+    unix_ms addon_unavailable_since;       /* 0: unknown */
     const char *addon_namespace;           /* where the add-on is; NULL in agent_namespace, or if unknown */
     const char *agent_namespace;           /* where the ConfigMap with the summaries is */
     const char *write_error, *apply_error;
@@ -74,6 +75,9 @@ enum { PAIR_REASON_BYTES = 640 };
 
 /* When the cell's scores count as expired, unless a newer report comes; INT64_MAX: by other facts. */
 int64_t pair_expires_ms(const struct report_cell *c);
+
+/* When an add-on that is not available counts, although the scores of its agent are still valid. */
+int64_t pair_addon_counts_ms(const struct pair_facts *f);
 
 /* Of a cluster that is selected. Never PAIR_BEHIND, so that tallies count what the agent does meanwhile. */
 enum pair_state pair_state(const struct pair_facts *f);

@@ -204,6 +204,29 @@ int report_parse(struct report *ret, struct str text)
     return 0;
 }
 
+/* ---- After a restart of the agent ---- */
+
+/* Whether it had scores in the last report, or had them in the one before and still waits. */
+static bool cell_scored(const struct report_cell *c)
+{
+    bool is_good = c->state == SCORER_OK && !c->placement && !c->no_items;
+
+    return c->life && (is_good || c->state == SCORER_WAITING);
+}
+
+void report_carry_over(struct report *to, const struct report *last)
+{
+    for (uint32_t i = 0; i < to->n; i++) {
+        struct report_cell *cell = &to->cells[i];
+        const struct report_cell *before = report_find(last, cell->score);
+
+        if (cell->state != SCORER_WAITING || cell->succeeded || !before || !cell_scored(before))
+            continue;
+        cell->succeeded = before->succeeded;
+        cell->life = before->life;
+    }
+}
+
 /* ---- Asking ---- */
 
 uint64_t report_score(struct str score_name)

@@ -9,7 +9,7 @@
 
 struct report_cell {
     uint64_t score;     /* report_score() of the score name */
-    uint32_t succeeded; /* lastSuccess, Unix time in seconds; 0: never or unknown */
+    uint32_t succeeded; /* lastSuccess, Unix time in seconds; 0: never or unknown. See report_carry_over() */
     uint32_t life : 19; /* seconds from then until its scores expire; 0: unknown */
     uint32_t error : 7; /* 1 + index in errors; 0: none kept */
     enum scorer_state state : 3;
@@ -41,6 +41,10 @@ struct report {
  * absent report. -EINVAL if the text is not a report. */
 MUST_USE int report_parse(struct report *ret, struct str text);
 void report_done(struct report *r);
+/* An agent that has just started knows nothing of the scores that are valid on the hub: a scorer of which it
+ * says only that it waits for its first round keeps the times of its last success, which are those of `last`,
+ * the report before, if it scored by that. */
+void report_carry_over(struct report *to, const struct report *last);
 /* Whether both are equal except for the times of the last successes. */
 bool report_same(const struct report *a, const struct report *b);
 /* NULL when the report does not name the score. */

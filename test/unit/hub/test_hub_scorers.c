@@ -1,5 +1,6 @@
 /* A controller that starts, stands by and takes over. */
 #include "controller/hub/follows/condition.h"
+#include "controller/hub/follows/counts.h"
 #include "controller/hub/follows/health.h"
 #include "controller/hub/follows/scorer_status.h"
 #include "controller/hub/hub.h"
@@ -9,8 +10,13 @@
 #include "controller/hub/probe/probe.h"
 #include "controller/hub/probe/probe_status.h"
 #include "controller/hub/rules/effective.h"
+#include "controller/hub/rules/pair.h"
 #include "controller/hub/rules/plan.h"
+#include "controller/hub/rules/work.h"
 #include "controller/kube/condition.h"
+#include "controller/kube/server_clock.h"
+#include "exporter/base/alloc.h"
+#include "exporter/base/clock.h"
 #include "test/fakes/fake_server.h"
 #include "test/unit/hub/hub_world.h"
 
@@ -551,6 +557,93 @@ static void knows_who_shares_a_score_name_while_another_scorer_goes(void **state
     assert_unique(w, "younger", "True");
 }
 
+/* The cluster's ManifestWork with its agent's report about the score `score`. */
+static void show_report(struct world *w, const char *version, const char *scorer)
+{
+    json_t *work = json_loads(wait_written(w, "POST", "c1")->body, 0, NULL), *entry;
+    CLEANUP(cleanup_free)
+    char *report =
+        xasprintf("{\"configurationInForce\":true,\"scorers\":[{\"scoreName\":\"score\",%s}]}", scorer);
+    char *text;
+
+    assert_int_equal(
+        json_object_set_new(json_object_get(work, "metadata"), "resourceVersion", json_string(version)), 0);
+    entry = json_pack("{s:{s:s,s:s},s:{s:[{s:s,s:{s:s,s:s}}]}}", "resourceMeta", "resource", "configmaps",
+                      "name", WORK_STATUS, "statusFeedback", "values", "name", "status", "fieldValue", "type",
+                      "String", "string", report);
+    assert_int_equal(
+        json_object_set_new(work, "status", json_pack("{s:{s:[o]}}", "resourceStatus", "manifests", entry)),
+        0);
+    text = json_dumps(work, 0);
+    show_work(w, text, "c1");
+    free(text);
+    json_decref(work);
+}
+
+static size_t count_class(struct world *w, enum pair_class class)
+{
+    return counts_of(hub_count(w->hub).counts, scorers_find(&seen(w)->scorers, "s"))->of_class[class];
+}
+
+/* As of the last count, which nobody has asked for. */
+static size_t counted_class(struct world *w, enum pair_class class)
+{
+    return counts_of(hub_fleet(w->hub).counts, scorers_find(&seen(w)->scorers, "s"))->of_class[class];
+}
+
+/* One cluster, whose agent has just reported scores that are valid for that long. */
+static void settle_scores(struct world *w, int64_t valid_ms)
+{
+    char from[32], until[32];
+
+    show_config(w, HELD);
+    show_cluster(w, "c1");
+    show(w, HUB_SCORERS,
+         "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"generation\":1},\"spec\":" OWN_SPEC "}");
+    (void)wait_written(w, "POST", "c1");
+    pass_time(w, 2000);
+    unix_ms_format(kube_wall(w->f->kube), from);
+    unix_ms_format((unix_ms){kube_wall(w->f->kube).ms + valid_ms}, until);
+    show_report(
+        w, "20",
+        fake_kube_text(w->f, "\"state\":\"ok\",\"lastSuccess\":\"%s\",\"validUntil\":\"%s\"", from, until));
+    assert_int_equal(count_class(w, PAIR_CLASS_SCORING), 1);
+}
+
+/* Its first round takes long: the scores on the hub are valid for as long as the last report says. */
+static void counts_valid_scores_of_an_agent_that_starts_anew(void **state)
+{
+    struct world *w = *state;
+
+    settle_scores(w, 60000);
+    show_report(w, "21", "\"state\":\"waiting\",\"lastSuccess\":null");
+    assert_int_equal(count_class(w, PAIR_CLASS_SCORING), 1);
+    pass_time(w, 80000);
+    assert_int_equal(count_class(w, PAIR_CLASS_SCORING), 1);
+    pass_time(w, 20000); /* half a minute is for the way of reports */
+    assert_int_equal(counted_class(w, PAIR_CLASS_WAITING), 1);
+}
+
+/* Its add-on has no pod meanwhile. */
+static void counts_valid_scores_while_an_agent_is_rolled_out(void **state)
+{
+    struct world *w = *state;
+    char since[32];
+    json_t *addon;
+
+    settle_scores(w, 600000);
+    unix_ms_format(kube_wall(w->f->kube), since);
+    addon = json_pack("{s:{s:s},s:{s:[{s:s,s:s,s:s}]}}", "metadata", "name", "addon", "status", "conditions",
+                      "type", "Available", "status", "False", "lastTransitionTime", since);
+    hub_see(w->hub, HUB_ADDONS, "c1", addon);
+    json_decref(addon);
+    assert_int_equal(count_class(w, PAIR_CLASS_SCORING), 1);
+    pass_time(w, 110000);
+    assert_int_equal(counted_class(w, PAIR_CLASS_SCORING), 1);
+    pass_time(w, 20000);
+    assert_int_equal(counted_class(w, PAIR_CLASS_SILENT), 1);
+}
+
 static void forgets_writes_from_before_another_leader(void **state)
 {
     struct world *w = *state;
@@ -584,6 +677,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(forgets_writes_from_before_another_leader, setup, teardown),
         cmocka_unit_test_setup_teardown(knows_who_shares_a_score_name_while_another_scorer_goes, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(counts_valid_scores_of_an_agent_that_starts_anew, setup, teardown),
+        cmocka_unit_test_setup_teardown(counts_valid_scores_while_an_agent_is_rolled_out, setup, teardown),
         cmocka_unit_test_setup_teardown(writes_no_status_before_the_first_plan, setup, teardown),
         cmocka_unit_test_setup_teardown(makes_no_plan_for_a_change_of_status, setup, teardown),
         cmocka_unit_test_setup_teardown(follows_clusters_at_a_pace_of_its_own, setup, teardown),

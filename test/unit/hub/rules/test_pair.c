@@ -296,6 +296,63 @@ static void invalid_by_now(struct world *w)
     w->f.sent_ms_ago = 0;
 }
 
+/* The agent has started anew, and the report before said how long its scores are good. */
+static void waiting_with_valid_scores(struct world *w)
+{
+    valid_for_now(w);
+    w->cell.state = SCORER_WAITING;
+}
+
+static void waiting_for_longer_than_scores_are_valid(struct world *w)
+{
+    invalid_by_now(w);
+    w->cell.state = SCORER_WAITING;
+}
+
+static void waiting_with_valid_scores_but_unplaced(struct world *w)
+{
+    waiting_with_valid_scores(w);
+    unplaced(w);
+}
+
+static void refused_and_waiting_with_valid_scores(struct world *w)
+{
+    refused_and_scoring(w);
+    waiting_with_valid_scores(w);
+}
+
+/* In a roll-out of the agent its pod ends, and another one starts. */
+static void rolled_out(struct world *w)
+{
+    without_agent(w);
+    valid_for_now(w);
+    w->f.addon_unavailable_since.ms = now.ms - 2 * 60 * 1000 + 1;
+}
+
+static void rolled_out_for_long(struct world *w)
+{
+    rolled_out(w);
+    w->f.addon_unavailable_since.ms--;
+}
+
+static void rolled_out_and_expired(struct world *w)
+{
+    rolled_out(w);
+    w->cell.life--;
+}
+
+static void rolled_out_and_failing(struct world *w)
+{
+    rolled_out(w);
+    w->cell.state = SCORER_FAILING;
+}
+
+static void rolled_out_and_away(struct world *w)
+{
+    rolled_out(w);
+    away(w);
+}
+
 static void elsewhere_and_expired(struct world *w)
 {
     elsewhere(w);
@@ -403,6 +460,18 @@ static const struct {
     {not_named, SAME(PAIR_WAITING), WAITING, "waiting", "the agent has not reported the scorer yet"},
     {cut, SAME(PAIR_REPORT_FULL), SILENT, "silent", "the agent's report has no room for all of its scorers"},
     {cut_but_named, SAME(PAIR_WAITING), WAITING, "waiting", "no round has finished yet"},
+    {waiting_with_valid_scores, SAME(PAIR_OK), SCORING, "ok", ""},
+    {waiting_for_longer_than_scores_are_valid, SAME(PAIR_WAITING), WAITING, "waiting",
+     "no round has finished yet"},
+    {waiting_with_valid_scores_but_unplaced, SAME(PAIR_NOT_PLACED), FAILING, "notPlaced",
+     "AddOnPlacementScore not written: the agent does not say why"},
+    {refused_and_waiting_with_valid_scores, SAME(PAIR_OLD_CONFIG), SCORING, "refused",
+     "the agent rejected its configuration, an older one stays active: f:1:2: error: no"},
+    {rolled_out, SAME(PAIR_OK), SCORING, "ok", ""},
+    {rolled_out_for_long, SAME(PAIR_UNAVAILABLE), SILENT, "silent", "the add-on is not available: no pod"},
+    {rolled_out_and_expired, SAME(PAIR_UNAVAILABLE), SILENT, "silent", "the add-on is not available: no pod"},
+    {rolled_out_and_failing, SAME(PAIR_UNAVAILABLE), SILENT, "silent", "the add-on is not available: no pod"},
+    {rolled_out_and_away, SAME(PAIR_UNAVAILABLE), SILENT, "silent", "the cluster is not available: no lease"},
     {behind, PAIR_OK, PAIR_BEHIND, WAITING, "behind", ""},
     {behind_and_failing, SAME(PAIR_FAILING), FAILING, "failing", "no answer"},
 };

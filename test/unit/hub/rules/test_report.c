@@ -408,6 +408,46 @@ static void tells_a_rejected_configuration_from_a_late_one(void **state)
     }
 }
 
+/* An agent that has started anew says of all scorers that they wait. */
+static void keeps_the_times_of_scorers_that_wait(void **state)
+{
+#define SCORER(state, more) "{\"scorers\":[{\"scoreName\":\"cpu\",\"state\":\"" state "\"" more "}]}"
+#define BETWEEN(from, to)   ",\"lastSuccess\":\"2026-01-01T" from "Z\",\"validUntil\":\"2026-01-01T" to "Z\""
+#define TIMES               BETWEEN("00:00:00", "00:01:30")
+#define OTHER               BETWEEN("00:01:00", "00:02:00")
+    static const struct {
+        const char *last, *now;
+        uint32_t life;
+    } cases[] = {
+        {SCORER("ok", TIMES), SCORER("waiting", ""), 90},
+        {SCORER("waiting", TIMES), SCORER("waiting", ""), 90},
+        {SCORER("ok", TIMES), SCORER("ok", OTHER), 60},
+        {SCORER("ok", TIMES), SCORER("failing", ""), 0},
+        {SCORER("ok", TIMES), SCORER("suspended", ""), 0},
+        {SCORER("ok", ""), SCORER("waiting", ""), 0}, /* it is not known how long they are good */
+        {SCORER("ok", TIMES ",\"placementError\":\"403\""), SCORER("waiting", ""), 0},
+        {SCORER("ok", TIMES ",\"noItems\":\"no item\""), SCORER("waiting", ""), 0},
+        {SCORER("empty", TIMES), SCORER("waiting", ""), 0},
+        {SCORER("failing", TIMES), SCORER("waiting", ""), 0},
+        {"{\"scorers\":[]}", SCORER("waiting", ""), 0},
+        {"", SCORER("waiting", ""), 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        CLEANUP(report_done) struct report last = {0};
+        CLEANUP(report_done) struct report now = {0};
+        const struct report_cell *c;
+
+        parse(&last, cases[i].last);
+        parse(&now, cases[i].now);
+        report_carry_over(&now, &last);
+        c = find(&now, "cpu");
+        if (c->life != cases[i].life || !c->succeeded != !cases[i].life)
+            fail_msg("%s after %s: %u", cases[i].now, cases[i].last, c->life);
+    }
+}
+
 static void shortens_long_errors(void **state)
 {
     CLEANUP(report_done) struct report r = {0};
@@ -463,6 +503,7 @@ int main(void)
         cmocka_unit_test(reads_times_in_seconds),
         cmocka_unit_test(compares_without_times),
         cmocka_unit_test(tells_a_rejected_configuration_from_a_late_one),
+        cmocka_unit_test(keeps_the_times_of_scorers_that_wait),
         cmocka_unit_test(shortens_long_errors),
         cmocka_unit_test(limits_the_number_of_cells),
     };
