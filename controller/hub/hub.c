@@ -94,12 +94,14 @@ static void hub_schedule_look(struct hub *h, int64_t ms)
     hub_schedule_within(h, &h->retally, pause_ms > ms ? pause_ms : ms);
 }
 
-/* When time alone changes a state: scores expire, or a scorer has waited long enough. */
+/* When time alone changes a state: scores expire, or a scorer has waited or a refusal lasted long enough. */
 static void hub_schedule_next_look(struct hub *h)
 {
     const struct fleet f = hub_fleet(h);
     int64_t ms = counts_next_change_ms(f.counts, &h->seen, f.wall) - f.wall.ms;
+    int64_t refusal_ms = observed_refusal_due_ms(&h->seen, f.now);
 
+    ms = ms < refusal_ms ? ms : refusal_ms;
     if (ms < KUBE_FAR_MS)
         hub_schedule_look(h, ms > TALLY_MS ? ms : TALLY_MS);
 }
@@ -516,11 +518,21 @@ static void watch_on_restored(void *arg)
     hub_note(w->hub, CHANGE_PLAN | CHANGE_COUNTS);
 }
 
+/* Conditions say which objects cannot be read. */
+static void hub_note_readable(struct hub *h, enum hub_kind kind)
+{
+    if (hub_kind_is_of_placements(kind))
+        hub_note_placements(h);
+    else
+        hub_note(h, CHANGE_COUNTS);
+}
+
 static void watch_on_error(void *arg, const char *error)
 {
     const struct hub_watch *w = arg;
     bool is_missed = observed_error(&w->hub->seen, w->kind);
 
+    observed_note_error(&w->hub->seen, w->kind, loop_now(w->hub->o.loop));
     if (is_missed)
         log_warn("watch failed, last known objects stay active", L_STR("objects", hub_kind_word(w->kind)),
                  L_STR("err", error));
@@ -530,8 +542,7 @@ static void watch_on_error(void *arg, const char *error)
     else /* once a scorer names Placements, its condition says so */
         log_debug("objects that no scorer needs cannot be watched", L_STR("objects", hub_kind_word(w->kind)),
                   L_STR("err", error));
-    if (hub_kind_is_of_placements(w->kind)) /* conditions of the scorers that name some say so */
-        hub_note_placements(w->hub);
+    hub_note_readable(w->hub, w->kind);
     if (w->kind >= HUB_ADDONS) /* not waited for any longer */
         hub_update_active(w->hub);
 }
@@ -541,8 +552,8 @@ static void watch_on_recovered(void *arg)
     const struct hub_watch *w = arg;
 
     log_info("watch recovered", L_STR("objects", hub_kind_word(w->kind)));
-    if (hub_kind_is_of_placements(w->kind))
-        hub_note_placements(w->hub);
+    observed_note_recovery(&w->hub->seen, w->kind);
+    hub_note_readable(w->hub, w->kind);
     if (w->kind == HUB_ADDONS)
         hub_note_addons_gap(w->hub);
 }

@@ -13,13 +13,16 @@
 #include "exporter/base/text.h"
 
 /* Why Placements or their decisions cannot be read; NULL: they can, or that is only interrupted. */
-static const char *placements_error(const struct observed *seen)
+static const char *placements_error(const struct fleet *f)
 {
     for (enum hub_kind kind = HUB_PLACEMENTS; kind <= HUB_DECISIONS; kind++) {
-        const struct kube_watch *w = seen->watches[kind];
+        const struct kube_watch *w = f->seen->watches[kind];
+        const char *error = observed_refusal(f->seen, kind, f->now);
 
-        if (!kube_watch_synced(w) || observed_is_refused(seen, kind))
+        if (!kube_watch_synced(w))
             return kube_watch_error(w) ?: "not listed yet";
+        if (error)
+            return error;
     }
     return NULL;
 }
@@ -32,7 +35,7 @@ static enum hub_reason placement_fault(const struct fleet *f, const char *name, 
     const char *reason = cstr(kube_str(satisfied, "reason", NULL));
     char says[160];
     struct placement_facts facts = {
-        .error = placements_error(f->seen), .exists = placement, .namespace = f->o->namespace, .says = says};
+        .error = placements_error(f), .exists = placement, .namespace = f->o->namespace, .says = says};
     BUF_AUTO(line, SENTENCE_BYTES);
 
     if (!facts.error && placement && decisions_count(d, name))

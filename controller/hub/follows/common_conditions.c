@@ -5,6 +5,7 @@
 #include "controller/hub/follows/counts.h"
 #include "controller/hub/follows/reason.h"
 #include "controller/hub/follows/sentences.h"
+#include "controller/hub/observed/observed.h"
 #include "exporter/base/buf.h"
 
 void condition_add(struct condition *c, enum hub_reason reason, const struct buf *end)
@@ -79,6 +80,34 @@ void condition_unconfirmed(struct condition *c, size_t n, size_t of, const struc
 {
     condition_clusters(c, REASON_PROGRESSING, "ManifestWork not yet applied on", n, of, first,
                        first ? cluster_unconfirmed_reason(first) : "");
+}
+
+bool condition_unreadable(const struct fleet *f, struct condition *c)
+{
+    static const enum hub_kind needed[] = {HUB_CLUSTERS, HUB_WORKS, HUB_SCORERS, HUB_CONFIGS};
+
+    for (size_t i = 0; i < ARRAY_SIZE(needed); i++) {
+        const char *error = observed_refusal(f->seen, needed[i], f->now);
+
+        if (!error)
+            continue;
+        condition_format(c, TRUTH_FALSE, REASON_OBJECTS_UNREADABLE,
+                         "%s cannot be read: %s; the last known ones stay active", hub_kind_word(needed[i]),
+                         error);
+        return true;
+    }
+    return false;
+}
+
+void condition_add_unreadable_addons(const struct fleet *f, struct condition *c)
+{
+    const char *error = observed_refusal(f->seen, HUB_ADDONS, f->now);
+    BUF_AUTO(text, SENTENCE_BYTES);
+
+    if (!error)
+        return;
+    buf_printf(&text, "; %s cannot be read: %s", hub_kind_word(HUB_ADDONS), error);
+    condition_add(c, REASON_OBJECTS_UNREADABLE, &text);
 }
 
 bool condition_no_clusters(const struct fleet *f, struct condition *c)

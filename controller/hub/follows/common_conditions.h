@@ -18,6 +18,11 @@ const char *cluster_unconfirmed_reason(const struct hub_cluster *c);
 void condition_distributed(struct condition *c, size_t n);
 /* No cluster can get anything: none is accepted, or none has the add-on. False: some can. */
 bool condition_no_clusters(const struct fleet *f, struct condition *c);
+/* The API server refuses to show a kind of objects without which nothing is distributed: what was last known
+ * of them stays active. False: it shows all of these. */
+bool condition_unreadable(const struct fleet *f, struct condition *c);
+/* Adds that it refuses to show add-ons, if it does: all accepted clusters are served then. */
+void condition_add_unreadable_addons(const struct fleet *f, struct condition *c);
 /* Adds how many clusters are left out because they lack the agent's add-on, and the name of the first. */
 void condition_add_without_addon(const struct fleet *f, struct condition *c, size_t n, const char *first);
 /* Adds the clusters whose agents are too old for a part of a scorer, or for adjustments, and what they do

@@ -237,7 +237,7 @@ static void config_set_distributed(const struct fleet *f, struct condition *c)
         condition_format(c, TRUTH_FALSE, config_invalid_reason(&f->seen->configs.used),
                          "clusters keep their scorers until the %s are valid",
                          config_invalid_part(&f->seen->configs.used));
-    else if (condition_no_clusters(f, c))
+    else if (condition_unreadable(f, c) || condition_no_clusters(f, c))
         return;
     else if (t->failing || t->unapplied)
         config_set_error(t, c);
@@ -456,6 +456,7 @@ json_t *status_of_config(const struct fleet *f, const struct hub_config *c, cons
     if (configs_distribute(&f->seen->configs) && f->counts->totals.managed && without_addon->first)
         condition_add_without_addon(f, &list[CONFIG_DISTRIBUTED], without_addon->total,
                                     without_addon->first->name);
+    condition_add_unreadable_addons(f, &list[CONFIG_DISTRIBUTED]);
     condition_add_outdated(&list[CONFIG_DISTRIBUTED], FEATURE_ADJUSTMENTS, &f->counts->totals.unadjusted,
                            f->counts->totals.adjusted);
     config_set_ready(f, &idle, list);

@@ -150,7 +150,7 @@ static void tally_add_pair(const struct counting *counting, size_t entry, const 
     if ((p == PAIR_FAILING || p == PAIR_STALE) && cell->api_failed)
         tally_first(&t->api_unhealthy, c);
     t->not_applied += p == PAIR_NOT_WRITTEN || p == PAIR_NOT_APPLIED;
-    t->unavailable += p == PAIR_UNAVAILABLE || p == PAIR_ELSEWHERE;
+    t->unavailable += p == PAIR_UNAVAILABLE || p == PAIR_UNREADABLE || p == PAIR_ELSEWHERE;
     tally_add_outdated(t, s, c);
     /* The hub alone cannot reach the scoring API: the agent could after the first failed probe. */
     t->scored_meanwhile += p == PAIR_SUSPENDED && cell &&

@@ -34,7 +34,7 @@ struct tally {
     size_t not_applied;                    /* of those that fail: ManifestWork not written or not applied */
     size_t stuck;                          /* of up_to_date: the work agent cannot apply it */
     size_t no_items;                       /* of empty: there were results, but none led to an item */
-    size_t unavailable;                    /* of silent: the cluster or the add-on is not, or is elsewhere */
+    size_t unavailable;                    /* of silent: there is a reason for that */
     size_t reporting;                      /* an agent has reported */
     size_t scored_meanwhile;               /* of suspended: its agent scored after probes had failed */
     size_t no_room;                        /* not selected: its ManifestWork is full */

@@ -3,6 +3,7 @@
 #include "controller/hub/follows/pairs.h"
 
 #include "controller/hub/follows/target.h"
+#include "controller/hub/observed/observed.h"
 #include "controller/hub/observed/scorer.h"
 #include "controller/hub/rules/pair.h"
 #include "controller/hub/rules/plan.h"
@@ -33,6 +34,7 @@ struct pair_facts pair_facts_of_cluster(const struct fleet *f, const struct hub_
         .unavailable_because = c->unavailable,
         .addon_unavailable_because = c->addon_unavailable,
         .addon_unavailable_since = {c->addon_unavailable_ms},
+        .unreadable_because = observed_refusal(f->seen, HUB_WORKS, f->now),
         .addon_namespace = c->addon_namespace,
         .agent_namespace = f->o->agent_namespace,
         .write_error = cstr(cluster_write_error(c)),

@@ -163,7 +163,7 @@ static bool scorer_set_undistributed(const struct fleet *f, const struct hub_sco
     else if (scorer_place(f->o, s) == PLACE_NONE)
         condition_set(c, TRUTH_FALSE, REASON_NOT_SELECTED,
                       "not distributed: it is not known yet whether the scoring API is healthy");
-    else if (condition_no_clusters(f, c))
+    else if (condition_unreadable(f, c) || condition_no_clusters(f, c))
         return true;
     else if (s->share.entry == SIZE_MAX)
         condition_set(c, TRUTH_FALSE, REASON_PROGRESSING, "the summaries are being computed");
@@ -185,6 +185,7 @@ static void scorer_set_distributed(const struct fleet *f, const struct hub_score
         condition_add_outdated(c, feature, &t->outdated[feature], t->selected + refused);
     }
     condition_add_without_addon(f, c, s->share.n_without_addon, s->share.first_without_addon);
+    condition_add_unreadable_addons(f, c);
 }
 
 /* ---- Scoring: where it scores, and where it does not ---- */

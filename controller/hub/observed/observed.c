@@ -130,6 +130,45 @@ const char *observed_error(const struct observed *seen, enum hub_kind kind)
     return kube_watch_error(w);
 }
 
+/* ---- Refusals that last ---- */
+
+enum { REFUSAL_MS = 30 * 1000 };
+
+void observed_note_error(struct observed *seen, enum hub_kind kind, mono_ms now)
+{
+    bool is_missed = kind != HUB_ADDONS || kube_watch_refused(seen->watches[kind]) != KUBE_NO_KIND;
+
+    if (observed_is_refused(seen, kind) && is_missed && !seen->refused_at[kind].ms)
+        seen->refused_at[kind] = now;
+}
+
+void observed_note_recovery(struct observed *seen, enum hub_kind kind)
+{
+    seen->refused_at[kind] = (mono_ms){0};
+}
+
+const char *observed_refusal(const struct observed *seen, enum hub_kind kind, mono_ms now)
+{
+    mono_ms at = seen->refused_at[kind];
+
+    return at.ms && mono_diff(at, now) >= REFUSAL_MS ? observed_error(seen, kind) : NULL;
+}
+
+int64_t observed_refusal_due_ms(const struct observed *seen, mono_ms now)
+{
+    int64_t due_ms = INT64_MAX;
+
+    for (enum hub_kind kind = 0; kind < HUB_KINDS; kind++) {
+        int64_t left_ms = REFUSAL_MS - mono_diff(seen->refused_at[kind], now);
+
+        if (seen->refused_at[kind].ms && left_ms > 0 && left_ms < due_ms)
+            due_ms = left_ms;
+    }
+    return due_ms;
+}
+
+/* ---- What changes by time alone ---- */
+
 /* Before a cluster that has left all decisions ceases to count, these are listed anew; where they cannot be
  * read, what is known of them has ended long ago. */
 static void review_decisions(struct observed *seen, mono_ms now)

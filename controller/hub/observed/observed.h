@@ -28,6 +28,7 @@ struct observed {
     struct kube_watch *watches[HUB_KINDS];
     bool is_outdated[HUB_KINDS]; /* what was there at the takeover is not known yet */
     mono_ms took_over_at;
+    mono_ms refused_at[HUB_KINDS]; /* since when the API server refuses to show the kind; 0: it does not */
     struct scorers scorers;
     struct configs configs;
     struct clusters clusters;
@@ -58,6 +59,14 @@ bool observed_has_caught_up(struct observed *seen);
 void observed_put_awaited(const struct observed *seen, struct buf *into);
 /* Whether the API server has no such kind, or refuses to show it. */
 bool observed_is_refused(const struct observed *seen, enum hub_kind kind);
+/* The kind's watch has an error, or no longer has one. */
+void observed_note_error(struct observed *seen, enum hub_kind kind, mono_ms now);
+void observed_note_recovery(struct observed *seen, enum hub_kind kind);
+/* Why the API server refuses to show a kind of objects that is needed, if it has for half a minute: one that
+ * starts refuses everything for some seconds, until it knows its Roles. NULL: it does not. */
+const char *observed_refusal(const struct observed *seen, enum hub_kind kind, mono_ms now);
+/* Milliseconds until the next observed_refusal() begins; INT64_MAX: none will. */
+int64_t observed_refusal_due_ms(const struct observed *seen, mono_ms now);
 /* Why a kind of objects cannot be watched; NULL when it can, need not be, or nothing is known yet. */
 const char *observed_error(const struct observed *seen, enum hub_kind kind);
 /* Before a plan, also on a standby, which may take over at any moment: what changes by time alone. Returns

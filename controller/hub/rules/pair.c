@@ -25,6 +25,7 @@ const struct pair_info pair_info[PAIR_STATES] = {
     [PAIR_STALE] = {"stale", "stale", PAIR_CLASS_FAILING, "error", true},
     [PAIR_NOT_PLACED] = {"notPlaced", "no placement score", PAIR_CLASS_FAILING, "error", true},
     [PAIR_UNAVAILABLE] = {"silent", "unavailable", PAIR_CLASS_SILENT, "warning", true},
+    [PAIR_UNREADABLE] = {"silent", "unreadable", PAIR_CLASS_SILENT, "warning", true},
     [PAIR_ELSEWHERE] = {"silent", "other namespace", PAIR_CLASS_SILENT, "warning", true},
     [PAIR_EXPIRED] = {"silent", "expired", PAIR_CLASS_SILENT, "warning", true},
     [PAIR_SUSPENDED] = {"suspended", "suspended", PAIR_CLASS_SUSPENDED, "warning", true},
@@ -99,10 +100,13 @@ static enum pair_state reported_state(const struct pair_facts *f)
     return f->report->not_shown ? PAIR_REPORT_FULL : PAIR_WAITING;
 }
 
-/* Whether an agent that looks for its ConfigMap in another namespace explains the state. */
-static bool is_elsewhere(const struct pair_facts *f, enum pair_state s)
+/* There is no news of it. What explains that: reports cannot be read, or the agent looks for its ConfigMap
+ * in another namespace. */
+static enum pair_state state_without_news(const struct pair_facts *f, enum pair_state reported)
 {
-    return f->addon_namespace && (s == PAIR_NO_REPORT || s == PAIR_WAITING || s == PAIR_EXPIRED);
+    if (f->unreadable_because)
+        return PAIR_UNREADABLE;
+    return f->addon_namespace ? PAIR_ELSEWHERE : reported;
 }
 
 int64_t pair_addon_counts_ms(const struct pair_facts *f)
@@ -137,7 +141,9 @@ enum pair_state pair_state(const struct pair_facts *f)
     if (f->suspended)
         return PAIR_SUSPENDED;
     reported = reported_state(f);
-    return is_elsewhere(f, reported) ? PAIR_ELSEWHERE : reported;
+    if (reported == PAIR_NO_REPORT || reported == PAIR_WAITING || reported == PAIR_EXPIRED)
+        return state_without_news(f, reported);
+    return reported;
 }
 
 bool pair_is_pending(enum pair_state s)
@@ -226,6 +232,9 @@ static void pair_put_reason(struct buf *b, enum pair_state s, const struct pair_
         break;
     case PAIR_UNAVAILABLE:
         pair_put_unavailable_reason(b, f);
+        break;
+    case PAIR_UNREADABLE:
+        buf_printf(b, "ManifestWorks cannot be read: %s", cstr(f->unreadable_because));
         break;
     case PAIR_ELSEWHERE:
         pair_put_elsewhere_reason(b, f);

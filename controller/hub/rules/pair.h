@@ -13,6 +13,7 @@ enum pair_state {
     PAIR_STALE,       /* failing, and its scores have expired */
     PAIR_NOT_PLACED,  /* scores, but its AddOnPlacementScore cannot be written */
     PAIR_UNAVAILABLE, /* the cluster, or the agent's add-on on it, is not available */
+    PAIR_UNREADABLE,  /* no news, as ManifestWorks cannot be read, which bring the agents' reports */
     PAIR_ELSEWHERE,   /* no news, and the add-on is in another namespace than its ConfigMap */
     PAIR_EXPIRED,     /* its scores have expired, and its agent does not say why */
     PAIR_EMPTY,       /* rounds succeed, but there is nothing to score, or there are no results */
@@ -62,6 +63,7 @@ struct pair_facts {
     const char *unavailable_because; /* NULL when the cluster is available */
     const char *addon_unavailable_because; /* NULL when the agent's add-on is, or there is none */
     unix_ms addon_unavailable_since;       /* 0: unknown */
+    const char *unreadable_because;        /* why ManifestWorks cannot be read; NULL when they can */
     const char *addon_namespace;           /* where the add-on is; NULL in agent_namespace, or if unknown */
     const char *agent_namespace;           /* where the ConfigMap with the summaries is */
     const char *write_error, *apply_error;

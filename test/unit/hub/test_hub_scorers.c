@@ -15,6 +15,7 @@
 #include "controller/hub/rules/work.h"
 #include "controller/kube/condition.h"
 #include "controller/kube/server_clock.h"
+#include "controller/kube/watch.h"
 #include "exporter/base/alloc.h"
 #include "exporter/base/clock.h"
 #include "test/fakes/fake_server.h"
@@ -644,6 +645,36 @@ static void counts_valid_scores_while_an_agent_is_rolled_out(void **state)
     assert_int_equal(counted_class(w, PAIR_CLASS_SILENT), 1);
 }
 
+static size_t count_statuses_that_say(struct world *w, const char *words)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < count_statuses(w); i++)
+        n += strstr(status_patch(w, "dynamicscorers/s/status", i)->body, words) != NULL;
+    return n;
+}
+
+/* An API server that starts refuses everything at first. */
+static void says_that_objects_cannot_be_read_once_that_lasts(void **state)
+{
+    struct world *w = *state;
+
+    settle_scores(w, 600000);
+    fake_aside(w->f->server, (struct fake_answer){
+                                 .status = 403,
+                                 .body = "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":"
+                                         "\"cannot list managedclusters\",\"code\":403}",
+                                 .only_path = "/apis/cluster.open-cluster-management.io/v1/managedclusters"});
+    kube_watch_relist(seen(w)->watches[HUB_CLUSTERS]);
+    pass_time(w, 25000);
+    assert_true(observed_is_refused(seen(w), HUB_CLUSTERS));
+    assert_condition(w, "s", "Distributed", "reason", "Progressing");
+    pass_time(w, 10000);
+    assert_condition(w, "s", "Distributed", "reason", "ObjectsUnreadable");
+    assert_condition(w, "s", "Ready", "status", "True");
+    assert_in_range(count_statuses_that_say(w, "cannot list managedclusters"), 1, SIZE_MAX);
+}
+
 static void forgets_writes_from_before_another_leader(void **state)
 {
     struct world *w = *state;
@@ -679,6 +710,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(counts_valid_scores_of_an_agent_that_starts_anew, setup, teardown),
         cmocka_unit_test_setup_teardown(counts_valid_scores_while_an_agent_is_rolled_out, setup, teardown),
+        cmocka_unit_test_setup_teardown(says_that_objects_cannot_be_read_once_that_lasts, setup, teardown),
         cmocka_unit_test_setup_teardown(writes_no_status_before_the_first_plan, setup, teardown),
         cmocka_unit_test_setup_teardown(makes_no_plan_for_a_change_of_status, setup, teardown),
         cmocka_unit_test_setup_teardown(follows_clusters_at_a_pace_of_its_own, setup, teardown),

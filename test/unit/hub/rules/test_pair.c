@@ -353,6 +353,43 @@ static void rolled_out_and_away(struct world *w)
     away(w);
 }
 
+static void unreadable(struct world *w)
+{
+    w->f.unreadable_because = "hub: list manifestworks: forbidden";
+}
+
+static void unreadable_and_expired(struct world *w)
+{
+    unreadable(w);
+    too_old(w);
+}
+
+static void unreadable_and_no_report(struct world *w)
+{
+    unreadable(w);
+    no_report(w);
+}
+
+static void unreadable_and_elsewhere(struct world *w)
+{
+    unreadable_and_expired(w);
+    elsewhere(w);
+}
+
+static void unreadable_and_away(struct world *w)
+{
+    unreadable_and_expired(w);
+    away(w);
+}
+
+static void unreadable_and_failing(struct world *w)
+{
+    unreadable(w);
+    failing(w);
+}
+
+#define UNREADABLE "ManifestWorks cannot be read: hub: list manifestworks: forbidden"
+
 static void elsewhere_and_expired(struct world *w)
 {
     elsewhere(w);
@@ -472,6 +509,12 @@ static const struct {
     {rolled_out_and_expired, SAME(PAIR_UNAVAILABLE), SILENT, "silent", "the add-on is not available: no pod"},
     {rolled_out_and_failing, SAME(PAIR_UNAVAILABLE), SILENT, "silent", "the add-on is not available: no pod"},
     {rolled_out_and_away, SAME(PAIR_UNAVAILABLE), SILENT, "silent", "the cluster is not available: no lease"},
+    {unreadable, SAME(PAIR_OK), SCORING, "ok", ""},
+    {unreadable_and_expired, SAME(PAIR_UNREADABLE), SILENT, "silent", UNREADABLE},
+    {unreadable_and_no_report, SAME(PAIR_UNREADABLE), SILENT, "silent", UNREADABLE},
+    {unreadable_and_elsewhere, SAME(PAIR_UNREADABLE), SILENT, "silent", UNREADABLE},
+    {unreadable_and_away, SAME(PAIR_UNAVAILABLE), SILENT, "silent", "the cluster is not available: no lease"},
+    {unreadable_and_failing, SAME(PAIR_FAILING), FAILING, "failing", "no answer"},
     {behind, PAIR_OK, PAIR_BEHIND, WAITING, "behind", ""},
     {behind_and_failing, SAME(PAIR_FAILING), FAILING, "failing", "no answer"},
 };
