@@ -466,8 +466,8 @@ static void tsdb_take(const struct wire_request *rq, const struct sim_node *a, i
                      (long long)(wire->at - s->order_ms));
         if (!one->arrived && (wire->at > s->order_ms || is_back || !in_order))
             s->order_ms = wire->at;
-        s->marker_lost |=
-            (!in_order || fleet_elects(a)) && wire->bits == RW_STALE_BITS && wire->at < s->last_ms;
+        s->marker_lost |= (!in_order || fleet_elects(a) || is_ahead_again(a, wire->at)) &&
+                          wire->bits == RW_STALE_BITS && wire->at < s->last_ms;
         counts = is_newest(s, one, wire->at, is_back || is_behind_ahead(s, a, one, wire->at));
         one->arrived = true;
         if (!universe.answer_is_lost)
